@@ -98,7 +98,7 @@ def stopwatch(clock: Clock):
         return run
 
     with (
-        mock.patch.object(_compat.jaxprs, "marked_equations", clocked_rows(_compat.jaxprs.marked_equations)),
+        mock.patch.object(_compat.jaxprs, "mark_equations", clocked_rows(_compat.jaxprs.mark_equations)),
         mock.patch.object(tags, "tag_equations", clocked("tags", tags.tag_equations)),
         mock.patch.object(marks, "attach_table", clocked("marks", marks.attach_table)),
         mock.patch.object(staging, "run_or_raise", clocked("passes", run_or_raise)),

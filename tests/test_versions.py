@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which versions are supported is said once and the same everywhere; another one is refused with what to install."""
 
-import ast
 import importlib
 import re
 import tomllib
@@ -74,30 +73,3 @@ def test_what_jax_lacks_is_explained_and_what_hlotag_lacks_is_not(case):
 def test_a_python_without_its_lock_is_refused_with_what_to_do(run_python):
     done = run_python("import sys; sys._is_gil_enabled = lambda: False; import hlotag", may_fail=True)
     assert done.returncode == 1 and "ImportError: hlotag needs" in done.stderr and "PYTHON_GIL=1" in done.stderr
-
-
-def patched_in(tree):
-    """The attributes of JAX that a module of `_compat` makes patches for."""
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    modules = {alias.asname or alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
-    modules["VALUE_TAG"] = "jax._src.xla_metadata.xla_metadata_value_p"
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Patch", "SwitchingPatch"):
-            if ast.unparse(node.args[0]) in ("owner", "primitive"):
-                continue  # two attributes of one class, and of a primitive that not every JAX has
-            owner, _, rest = ast.unparse(node.args[0]).partition(".")
-            yield ".".join(filter(None, [modules[owner], rest, ast.literal_eval(node.args[1])]))
-
-
-BY_VARIABLE = {
-    "jax._src.source_info_util.ExtendNameStackContextManager.__enter__",
-    "jax._src.source_info_util.ExtendNameStackContextManager.__exit__",
-    "jax._src.xla_metadata.xla_metadata_call_p.bind",
-}
-
-
-def test_each_patch_of_jax_is_in_the_docs():
-    files = (ROOT / "python/hlotag/_compat").glob("*.py")
-    patched = {name for file in files for name in patched_in(ast.parse(file.read_text()))}
-    listed = re.findall(r"^\| `(jax\.[\w.]+)` \|", (ROOT / "docs/compatibility.md").read_text(), re.MULTILINE)
-    assert sorted(patched | BY_VARIABLE) == sorted(listed)

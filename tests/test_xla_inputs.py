@@ -14,7 +14,7 @@ from jaxlib import _hlo, _jax
 import hlotag
 from hlotag import ArgumentError, ParseError, UnsupportedError, XlaError, _compat, xla
 from hlotag.mlir.modules import to_bytecode
-from hlotag.xla.serialized import stamped, unstamped
+from hlotag.xla.serialized import remove_stamp, stamp
 from xla_programs import ADD_HLO, ADD_STABLEHLO, ONE_TO_THREE, SUM, add_on
 
 ENTRY = ADD_HLO.split("\n\n", 1)[1]
@@ -294,7 +294,7 @@ def test_functions_of_python_are_not_in_text_or_bytes():
 def test_serialized_executables_that_cannot_be_loaded(client, serialized):
     damaged = bytearray(serialized)
     damaged[len(damaged) // 3] ^= 255
-    executable, origin = unstamped(serialized)
+    executable, origin = remove_stamp(serialized)
     for given, message in [
         (b"", "cannot load these 0 bytes as an executable"),
         (b"hello", "cannot load these 5 bytes .*\nPass all bytes that"),
@@ -303,8 +303,8 @@ def test_serialized_executables_that_cannot_be_loaded(client, serialized):
         (serialized[10:], "is damaged: its checksum does not match; serialize it again"),
         (bytes(damaged), "is damaged"),
         (serialized.replace(b'"counts": [1', b'"counts": [2'), "is damaged"),
-        (stamped(executable, {**origin, "jaxlib": "0.1.2"}), r"by jaxlib 0\.1\.2 for cpu .*, but this is jaxlib .*; compile"),
-        (stamped(executable, {**origin, "platform": "tpu 7"}), "for tpu 7, but this is jaxlib .* on cpu"),
+        (stamp(executable, {**origin, "jaxlib": "0.1.2"}), r"by jaxlib 0\.1\.2 for cpu .*, but this is jaxlib .*; compile"),
+        (stamp(executable, {**origin, "platform": "tpu 7"}), "for tpu 7, but this is jaxlib .* on cpu"),
     ]:
         with pytest.raises(XlaError, match=message):
             client.deserialize_executable(given)

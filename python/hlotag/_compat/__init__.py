@@ -26,17 +26,17 @@ __all__ = ("hooks", "jaxprs", "modules", "recording", "runtime", "tracing", "tra
 
 def __getattr__(name: str) -> ModuleType:
     if name in __all__:
-        return _imported(name)
+        return _import_part(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def check() -> None:
     """Raises IncompatibleJaxlibError if this JAX lacks a part that hlotag uses."""
     for module in __all__:
-        _imported(module)
+        _import_part(module)
 
 
-def _imported(name: str) -> ModuleType:
+def _import_part(name: str) -> ModuleType:
     """Imports a module of this package on first use: `hlotag-opt` needs the bindings without JAX."""
     with explain():
         hide_frames(str(Path(__file__).parent.parent))

@@ -82,7 +82,7 @@ class Patch:
         if self._wrapper is None or not self._may_be_covered():
             self._is_inherited = self._name not in vars(self._owner)
             self._original = getattr(self._owner, self._name)
-            self._wrapper = self._wrapped(self._original, self._switch)
+            self._wrapper = self._wrap(self._original, self._switch)
             setattr(self._owner, self._name, self._wrapper)
         self._switch.is_on = True
 
@@ -107,7 +107,7 @@ class Patch:
     def _there(self) -> Any:
         return vars(self._owner).get(self._name)
 
-    def _wrapped(self, original: Any, switch: Any) -> Any:
+    def _wrap(self, original: Any, switch: Any) -> Any:
         replacement = self._replacement
 
         @functools.wraps(original)
@@ -135,7 +135,7 @@ def _check_parameters(function: Any, expected: list[str]) -> None:
 class SwitchingPatch(Patch):
     """A patch whose wrapper, `replacement(original, switch)`, reads the switch itself, for speed."""
 
-    def _wrapped(self, original: Any, switch: Any) -> Any:
+    def _wrap(self, original: Any, switch: Any) -> Any:
         return self._replacement(original, switch)
 
 

@@ -54,7 +54,7 @@ class _MarkElement:
             names.append(self.text)
 
 
-def marked_equations(
+def mark_equations(
     equations: Iterable[Any],
     mark_of: Callable[[Any], tuple[str, Any] | None],
     value_tag_of: Callable[[dict[str, Any]], dict[str, Any]],

@@ -84,7 +84,7 @@ def write_artifact(module: ir.Module, version: str | None) -> bytes:
         return _jax.mlir.serialize_portable_artifact(module, target, True)
 
 
-def exported_gradient_through(exported: jax.export.Exported, change: Callable[[Any], Any]) -> Any:
+def change_exported_gradient(exported: jax.export.Exported, change: Callable[[Any], Any]) -> Any:
     """Returns the export with `change` applied to its gradient, which an `Exported` makes by a private field."""
     make = exported._get_vjp
     return exported if make is None else dataclasses.replace(exported, _get_vjp=lambda primal: change(make(primal)))

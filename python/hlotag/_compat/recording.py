@@ -107,7 +107,7 @@ def place_of(traceback: Any) -> Place | None:
 _is_users = functools.lru_cache(maxsize=4096)(is_user_filename)
 
 
-def calling_place() -> Place | None:
+def find_calling_place() -> Place | None:
     """The innermost place of user code on this thread's stack."""
     frame = sys._getframe(1)
     while frame is not None and not _is_users(frame.f_code.co_filename):

@@ -51,7 +51,7 @@ def jaxlib_name(name: str) -> Any:
     raise AttributeError(f"jaxlib has no {name!r} for XLA's compiler and runtime")
 
 
-def assigned_ids(assignment: Any) -> list[int]:
+def read_assigned_ids(assignment: Any) -> list[int]:
     """Returns the ids of a DeviceAssignment's devices, by replica. Only the text of the assignment has them."""
     by_computation = re.findall(r"Computation\d+\{([^}]*)\}", str(assignment))
     columns = [[int(number) for number in re.findall(r"\d+", ids)] for ids in by_computation]

@@ -149,7 +149,7 @@ def operand_handed_on(value: Any) -> Any | None:
         result = next(n for n, made in enumerate(equation.out_tracer_refs) if made() is tracer)
     else:
         result = next(n for n, made in enumerate(equation.outvars) if made is tracer.val)
-    operand = _operand_returned(equation.primitive, equation.params, result)
+    operand = _find_returned_operand(equation.primitive, equation.params, result)
     return None if operand is None else equation.in_tracers[operand]
 
 
@@ -157,11 +157,11 @@ def _maker_of(tracer: Any) -> Any:
     return tracer.recipe if is_recipe(tracer) else tracer.parent
 
 
-def _operand_returned(primitive: Any, params: dict[str, Any], result: int) -> int | None:
+def _find_returned_operand(primitive: Any, params: dict[str, Any], result: int) -> int | None:
     """The number of the operand that an operation returns as a result; None if the operation computes the result."""
     primitive = without_wrapper(primitive)
     if primitive in _CALLS:
-        return _argument_returned(_open(params["jaxpr"]), result)
+        return _find_returned_argument(_open(params["jaxpr"]), result)
     if primitive is lax.integer_pow_p:
         return 0 if params["y"] == 1 else None
     if primitive not in _NOTHING:
@@ -170,13 +170,13 @@ def _operand_returned(primitive: Any, params: dict[str, Any], result: int) -> in
     return None if primitive is dispatch.device_put_p and _has_memory(params["devices"][result]) else result
 
 
-def _argument_returned(jaxpr: Any, result: int) -> int | None:
+def _find_returned_argument(jaxpr: Any, result: int) -> int | None:
     """The number of the argument that a jaxpr returns as a result, perhaps through operations that lower to nothing."""
     at = jaxpr.outvars[result]
     for equation in reversed(jaxpr.eqns):
         if at not in equation.outvars:
             continue
-        operand = _operand_returned(equation.primitive, equation.params, equation.outvars.index(at))
+        operand = _find_returned_operand(equation.primitive, equation.params, equation.outvars.index(at))
         if operand is None:
             return None
         at = equation.invars[operand]
@@ -241,13 +241,13 @@ def retag(equation: Any, update: Callable[[Any], Any]) -> None:
         equation.ctx = update(equation.ctx)
         return
     recipe = equation.recipe
-    new = recipe._replace(ctx=update(recipe.ctx), params=_retagged_if_inlined(recipe.params, update))
+    new = recipe._replace(ctx=update(recipe.ctx), params=_retag_if_inlined(recipe.params, update))
     for ref in recipe.out_tracer_refs:
         if (out := ref()) is not None:
             out.recipe = new
 
 
-def _retagged_if_inlined(params: dict[str, Any], update: Callable[[Any], Any]) -> dict[str, Any]:
+def _retag_if_inlined(params: dict[str, Any], update: Callable[[Any], Any]) -> dict[str, Any]:
     """Returns a recipe's parameters. Retags the equations of an inlined `jit`, which replace it and lose its context."""
     inline = params.get("inline")  # True in 0.10.2, later a member of an enumeration.
     if getattr(inline, "name", inline) not in (True, "JAX_EARLY"):
@@ -265,10 +265,10 @@ def _open(jaxpr: Any) -> Any:
 
 def is_recording() -> bool:
     """Whether operations of this thread are recorded in a jaxpr. Under `vmap` or `jvp` alone, JAX executes them one by one."""
-    return _recording_trace() is not None
+    return _find_recording_trace() is not None
 
 
-def _recording_trace() -> Any | None:
+def _find_recording_trace() -> Any | None:
     trace: Any = core.trace_ctx.trace
     while trace is not None and not isinstance(trace, pe.DynamicJaxprTrace):
         trace = getattr(trace, "parent_trace", None)
@@ -283,14 +283,14 @@ def is_recorded_as_equation() -> bool:
     return isinstance(trace, pe.DynamicJaxprTrace)
 
 
-def traced_function() -> str:
+def name_traced_function() -> str:
     """Returns the name and place of the function that is being traced, as its jaxpr will record them; empty if there is none."""
-    trace = _recording_trace()
+    trace = _find_recording_trace()
     return "" if trace is None else trace.frame.debug_info.func_src_info
 
 
 def functions_in(jaxpr: Any) -> set[str]:
-    """Returns the functions that a jaxpr and its nested ones were traced from, as `traced_function` does."""
+    """Returns the functions that a jaxpr and its nested ones were traced from, as `name_traced_function` does."""
     functions, seen, left = set(), set(), [jaxpr]
     while left:
         at = _open(left.pop())

@@ -10,7 +10,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+def group(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     """Collects the values of each key. Keys and values keep their order."""
     found: dict[K, list[V]] = {}
     for key, value in pairs:

@@ -119,7 +119,7 @@ def classify(
     for capture in captures if has_program else captures[1:]:
         joined = capture.joined
         if capture.form == Form.OPTIMIZED:
-            joined = _with_merged(_without_eliminated(capture, evidence), ops, tags, evidence)
+            joined = _add_merged(_leave_out_eliminated(capture, evidence), ops, tags, evidence)
         view = _View(ops, capture, Matching(ops, capture.named, joined, capture.fusions), tags, evidence)
         for number, steps_of in tags.items():
             for (key, value), steps in steps_of.items():
@@ -135,7 +135,7 @@ def classify(
     return found
 
 
-def _without_eliminated(capture: Capture, evidence: Evidence) -> Named:
+def _leave_out_eliminated(capture: Capture, evidence: Evidence) -> Named:
     """The capture's `joined`, in which the survivor stands for each operation that CSE removed.
 
     Data flow alone cannot tell equal operations apart.
@@ -157,7 +157,7 @@ def _without_eliminated(capture: Capture, evidence: Evidence) -> Named:
     }
 
 
-def _with_merged(joined: Named, ops: Sequence[Op], tags: Iterable[int], evidence: Evidence) -> Named:
+def _add_merged(joined: Named, ops: Sequence[Op], tags: Iterable[int], evidence: Evidence) -> Named:
     """`joined`, in which a merged product stands for all products that XLA merged into it."""
     products = {i: numbers for i, numbers in joined.items() if kind_of(i.opcode) == Kind.HEAVY}
     computed = {number for numbers in products.values() for number in numbers}
@@ -275,7 +275,7 @@ class _View:
         main = self.matching.main.get(number, [])
         tagged = [i for i in main if self._has(i, key, value) and not self._is_borrowed(i, number, key, value)]
         if tagged:
-            return self._tagged(number, key, main, tagged)
+            return self._step_of_tagged(number, key, main, tagged)
         if main := [i for i in main if not self._is_named_after_another(i, number)]:
             return Step(self._capture.form, TagState.LOST, detail=self._why_lost(main, key))
         glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self._has(i, key, value)]
@@ -286,7 +286,7 @@ class _View:
             return Step(self._capture.form, TagState.MOVED, detail=detail, instructions=(stray.name,))
         return self._gone(number)
 
-    def _tagged(self, number: int, key: str, main: list[Instruction], tagged: list[Instruction]) -> Step:
+    def _step_of_tagged(self, number: int, key: str, main: list[Instruction], tagged: list[Instruction]) -> Step:
         """The state of a tag that at least one instruction of the operation has."""
         state, by, detail = TagState.KEPT, "", ""
         restored = self._capture.restored
@@ -295,7 +295,7 @@ class _View:
             state, by = TagState.RESTORED, "hlotag's HLO stage"
         elif self._are_too_few(number, tagged, main):
             state, detail = TagState.LOST, f"on {len(tagged)} of {len(main)} instructions"
-        elif shared := {owner for i in tagged for owner in self._sharing(i, number)}:
+        elif shared := {owner for i in tagged for owner in self._find_other_owners(i, number)}:
             state, detail = TagState.MERGED, f"with {len(shared)} more"
         elif len(tagged) > 1 and (copies := self._copies(number, tagged, main)) > 1:
             state, detail = TagState.DUPLICATED, f"{copies} times"
@@ -305,7 +305,7 @@ class _View:
         """Whether an operation is lost although some of its instructions have the tag: it is computed more often."""
         return len(tagged) < len(main) and self._copies(number, tagged, main) < self._copies(number, main, main)
 
-    def _sharing(self, instruction: Instruction, number: int) -> list[int]:
+    def _find_other_owners(self, instruction: Instruction, number: int) -> list[int]:
         """The other operations that an instruction computes. Data flow alone is no proof: it may be a helper of several."""
         return [
             owner

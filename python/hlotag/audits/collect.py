@@ -19,7 +19,7 @@ from hlotag._text import list_some
 from hlotag._util import interrupts
 from hlotag._util.arguments import show
 from hlotag._util.deep import with_room
-from hlotag._util.groups import grouped
+from hlotag._util.groups import group
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
 from hlotag.audits import classify, dumps, effects, liveness, program
@@ -378,7 +378,7 @@ def _with_effects(
     if names and compiled:
         try:
             with step("compiling without the tags"), interrupts.hold():
-                executable = compiled(_without(names, read.origins.module), {})
+                executable = compiled(_copy_without(names, read.origins.module), {})
             last = of_executable(executable)[0]
             untagged = _schedule(last, read, found.ops, _find_inserted(last, read, rules))
         except (RuntimeError, ParseError) as error:
@@ -387,7 +387,7 @@ def _with_effects(
         collectives = _find_inserted(module, read, rules)
         inserted = tuple(dict.fromkeys((key, value, op) for op, _, entries in collectives for key, value in entries.items()))
         tagged = _schedule(module, read, found.ops, collectives)
-        notes = [*notes, *_of_inserted(inserted)]
+        notes = [*notes, *_describe_inserted(inserted)]
     effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform, inserted=inserted)
     return dataclasses.replace(
         found,
@@ -398,7 +398,7 @@ def _with_effects(
     )
 
 
-def _without(names: AbstractSet[str], module: ir.Module) -> ir.Module:
+def _copy_without(names: AbstractSet[str], module: ir.Module) -> ir.Module:
     """A copy of a module without some keys. XLA cannot compile a placement that names no memory."""
     copy = copy_of(module)
     run_or_raise(copy, f"hlotag-strip{{keys={','.join(quote(name) for name in sorted(names))}}}")
@@ -423,10 +423,10 @@ def _find_inserted(module: HloModule, read: program.Program, rules: InsertedRule
     return collectives
 
 
-def _of_inserted(inserted: Sequence[tuple[str, str, Op]]) -> Iterator[str]:
+def _describe_inserted(inserted: Sequence[tuple[str, str, Op]]) -> Iterator[str]:
     """Says which tags rules gave to collectives that XLA inserted."""
     named = (((key, value), f"{op.name} of {op.scope}, {op.phase}" if op.scope else op.name) for key, value, op in inserted)
-    for (key, value), found in grouped(named).items():
+    for (key, value), found in group(named).items():
         yield f"A rule gives {key}={value} to collectives that XLA inserted: {list_some(found)}"
 
 
@@ -439,7 +439,7 @@ def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op], inser
     computed = main | {op: main[other] for op, other in missing.items()}
     for op, instruction, _ in inserted:
         computed.setdefault(op.id, []).append(instruction)
-    return Schedule(module, computed, grouped((call, i) for i, calls in capture.callers.items() for call in calls))
+    return Schedule(module, computed, group((call, i) for i, calls in capture.callers.items() for call in calls))
 
 
 def _with_instructions(op: Op, instructions: Sequence[Instruction], fusions: Mapping[int, Instruction]) -> Op:

@@ -40,10 +40,10 @@ def shape_of(op: Op) -> tuple[int, ...] | None:
 
 def in_words(flops: int, size: int) -> str:
     """Formats work: `2.1 Gflop`; `4.2 MB` if `flops` is 0; empty if both are 0."""
-    return _scaled(flops, "flop") if flops else _scaled(size, "B") if size else ""
+    return _scale(flops, "flop") if flops else _scale(size, "B") if size else ""
 
 
-def _scaled(number: int, unit: str) -> str:
+def _scale(number: int, unit: str) -> str:
     for prefix, factor in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if number >= factor:
             return f"{number / factor:.3g} {prefix}{unit}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from hlotag._util.groups import grouped
+from hlotag._util.groups import group
 from hlotag.audits.model import Op
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import MOVES, RELABELLING, may_be, opcode_of
@@ -75,7 +75,7 @@ class Evidence:
         for _, named in self.passes:
             first: dict[int, Instruction] = {}
             for instruction, numbers in named.items():
-                for number in self._computed(instruction, numbers):
+                for number in self._find_computed(instruction, numbers):
                     first.setdefault(number, instruction)
             yield first
 
@@ -91,7 +91,7 @@ class Evidence:
             seen.add(number)
             run, instruction = self.eliminated[number]
             found = run.instead_of(instruction)
-            survivors = self._computed(found, run.after[found]) if found else iter(())
+            survivors = self._find_computed(found, run.after[found]) if found else iter(())
             if (survivor := next(survivors, None)) is None:
                 return None
             number = survivor
@@ -119,7 +119,7 @@ class Evidence:
         found: dict[tuple[int, str], str] = {}
         for name, run in self._runs(*_TAKERS):
             tagged = {(n, i.opcode, key) for i, numbers in run.before.items() for key in i.entries for n in numbers}
-            left = grouped(((n, i.opcode), i.entries) for i, numbers in run.after.items() for n in numbers)
+            left = group(((n, i.opcode), i.entries) for i, numbers in run.after.items() for n in numbers)
             for number, opcode, key in tagged:
                 if keys.is_taken(key) and any(key not in entries for entries in left.get((number, opcode), [{}])):
                     found[number, key] = name
@@ -128,7 +128,7 @@ class Evidence:
     def _runs(self, *wanted: str) -> Iterator[tuple[str, Run]]:
         return ((name, Run(before, after)) for (_, before), (name, after) in pairwise(self.passes) if name in wanted)
 
-    def _computed(self, instruction: Instruction, numbers: Sequence[int]) -> Iterator[int]:
+    def _find_computed(self, instruction: Instruction, numbers: Sequence[int]) -> Iterator[int]:
         """The operations whose value an instruction has, among those that it is named after.
 
         When XLA rewrites a dot, it gives the dot's name to the reshape around the new dot.

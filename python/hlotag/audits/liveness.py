@@ -38,7 +38,7 @@ class _Search:
         for function in self._functions.values():
             if _value(function, "sym_visibility") != "private":
                 self._keep_effects(function)
-                self._need(*self._yielded(function, 0))
+                self._need(*self._find_yielded(function, 0))
         while self._todo:
             self._visit(*self._todo.pop())
         return self.live
@@ -60,12 +60,12 @@ class _Search:
             return
         self._keep(operation, whole=operation.name not in _PARTIAL)
         if operation.name == "stablehlo.while":
-            self._need(operation.operands[number], self._yielded(operation, 1)[number], *self._yielded(operation, 0))
+            self._need(operation.operands[number], self._find_yielded(operation, 1)[number], *self._find_yielded(operation, 0))
         elif operation.name == "func.call":
             self._need_call(operation, number)
         elif operation.name in _PARTIAL:
             regions = range(len(operation.regions))
-            self._need(operation.operands[0], *(self._yielded(operation, index)[number] for index in regions))
+            self._need(operation.operands[0], *(self._find_yielded(operation, index)[number] for index in regions))
 
     def _keep(self, operation: ir.Operation, *, whole: bool) -> None:
         if operation not in self.live:
@@ -74,7 +74,7 @@ class _Search:
             if whole:
                 self._need(*operation.operands)
                 for index in range(len(operation.regions)):
-                    self._need(*self._yielded(operation, index))
+                    self._need(*self._find_yielded(operation, index))
 
     def _need_call(self, call: Any, number: int) -> None:
         function = self._functions[call.attributes["callee"].value]
@@ -83,7 +83,7 @@ class _Search:
             calls.append(call)
             self._keep_effects(function)
             self._need(*(call.operands[argument] for argument in self._wanted.get(function, ())))
-        self._need(self._yielded(function, 0)[number])
+        self._need(self._find_yielded(function, 0)[number])
 
     def _keep_effects(self, parent: Any) -> bool:
         """Keeps the inner operations with a side effect and the operations around them. Returns whether there are any."""
@@ -94,7 +94,7 @@ class _Search:
                 found = True
         return found
 
-    def _yielded(self, operation: ir.Operation, index: int) -> Any:
+    def _find_yielded(self, operation: ir.Operation, index: int) -> Any:
         """The operands of the last operation of a region."""
         if (operation, index) not in self._last:
             inner = [view.operation for block in operation.regions[index].blocks for view in block.operations]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from hlotag._util.groups import grouped
+from hlotag._util.groups import group
 from hlotag.audits.evidence import Named
 from hlotag.audits.model import Op
 from hlotag.hlo.module import Instruction
@@ -48,7 +48,7 @@ class Matching:
         for instruction, numbers in joined.items():
             if instruction.opcode == "constant" or is_glue_call(instruction):
                 continue
-            computed = self._computed(numbers, named[instruction], instruction.opcode)
+            computed = self._find_computed(numbers, named[instruction], instruction.opcode)
             kind = kind_of(instruction.opcode)
             for number in numbers:
                 # XLA makes nameless constants and moves for operations that it folded. These do not count.
@@ -61,7 +61,7 @@ class Matching:
                     instructions.setdefault(number, []).append(instruction)
                     self.owners.setdefault(instruction, []).append(number)
 
-    def _computed(self, numbers: Sequence[int], names: Sequence[int], opcode: str) -> list[int]:
+    def _find_computed(self, numbers: Sequence[int], names: Sequence[int], opcode: str) -> list[int]:
         """The operations that an instruction computes, among those that it came from. `names` are those it is named after."""
         found = [n for n in numbers if may_be(self._ops[n].name, opcode) and not _is_part(self._ops[n].name, opcode)]
         if opcode in CARRIERS and not set(names[:1]) & set(found):
@@ -79,7 +79,7 @@ class Matching:
 
     @cached_property
     def _users(self) -> dict[int, list[int]]:
-        return grouped((operand, op.id) for op in self._ops for operand in op.operands)
+        return group((operand, op.id) for op in self._ops for operand in op.operands)
 
     def near(self, number: int, distance: int) -> list[int]:
         """The neighbours of an operation in the dataflow up to a distance, nearest first, users before operands."""

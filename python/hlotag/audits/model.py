@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from hlotag._util.groups import grouped
+from hlotag._util.groups import group
 
 if TYPE_CHECKING:
     from hlotag.errors import Diagnostic
@@ -418,6 +418,6 @@ def phases_in(entries: Sequence[EntryTags]) -> list[str]:
 
 def by_entry(tags: Iterable[Tag]) -> list[EntryTags]:
     """Groups the tags of one audit by key and value, those with most lost tags first."""
-    found = grouped(((tag.key, tag.value), tag) for tag in tags)
+    found = group(((tag.key, tag.value), tag) for tag in tags)
     result = [EntryTags(key, value, tuple(members)) for (key, value), members in found.items()]
     return sorted(result, key=lambda g: (-g.states[TagState.LOST], -g.states[TagState.MOVED], g.key, g.value))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hlotag._text import count, list_some
-from hlotag._util.groups import grouped
+from hlotag._util.groups import group
 from hlotag.audits import cost
 from hlotag.audits.classify import CONVERSION
 from hlotag.audits.model import Effect, Findings, Form, Kernel, Op, Tag, TagState, Verdict
@@ -101,7 +101,7 @@ class Report:
 
 def of(audit: Findings) -> Report:
     """Makes the report of an audit."""
-    needing = sorted(_needing_attention(audit), key=lambda problem: (-problem.flops, -problem.bytes))
+    needing = sorted(_find_needing_attention(audit), key=lambda problem: (-problem.flops, -problem.bytes))
     others = [
         *_find_refused(audit),
         *_find_apart(audit),
@@ -135,7 +135,7 @@ def _sentence(audit: Findings, others: int) -> str:
 # --- Lost and moved tags ---------------------------------------------------------------------------------------------------
 
 
-def _needing_attention(audit: Findings) -> Iterator[Problem]:
+def _find_needing_attention(audit: Findings) -> Iterator[Problem]:
     found: dict[tuple, list[int]] = {}
     for number, tag in enumerate(audit.tags):
         if tag.state.needs_attention:
@@ -255,7 +255,7 @@ KERNEL_COLUMNS = ("operation", "phase", "source", "scope", "work", "tags")
 def kernel_rows(audit: Findings, kernel: Kernel) -> list[tuple[str, ...]]:
     """The cells of `KERNEL_COLUMNS` for each operation of a kernel."""
     wanted = {op.id for op in kernel.ops}
-    entries = grouped((tag.op.id, f"{tag.key}={tag.value}") for tag in audit.tags if tag.op.id in wanted)
+    entries = group((tag.op.id, f"{tag.key}={tag.value}") for tag in audit.tags if tag.op.id in wanted)
     return [
         (op.title, op.phase, op.source, op.scope, cost.in_words(op.flops, op.bytes), ", ".join(entries.get(op.id, ())))
         for op in kernel.ops
@@ -265,10 +265,10 @@ def kernel_rows(audit: Findings, kernel: Kernel) -> list[tuple[str, ...]]:
 UNTAGGED_COLUMNS = ("source", "operations", "work", "scopes")
 
 
-def untagged_rows(audit: Findings) -> list[tuple[str, ...]]:
+def list_untagged_lines(audit: Findings) -> list[tuple[str, ...]]:
     """The cells of `UNTAGGED_COLUMNS` for each source line whose operations compute something and have no tag, by work."""
     tagged = {tag.op.id for tag in audit.tags}
-    lines = grouped(((op.file, op.line), op) for op in audit.ops if op.id not in tagged and op.flops)
+    lines = group(((op.file, op.line), op) for op in audit.ops if op.id not in tagged and op.flops)
     rows = [(sum(op.flops for op in ops), sum(op.bytes for op in ops), ops) for ops in lines.values()]
     rows.sort(key=lambda row: row[:2], reverse=True)
     return [(ops[0].source or "unknown", f"{len(ops)}", cost.in_words(flops, size), _scopes(ops)) for flops, size, ops in rows]
@@ -278,7 +278,7 @@ def _scopes(ops: Sequence[Op]) -> str:
     return list_some(list(dict.fromkeys(op.scope for op in ops if op.scope)))
 
 
-def folded_in_words(audit: Findings) -> str:
+def describe_folded(audit: Findings) -> str:
     """How many folded tags are on what XLA always folds; empty if none is."""
     folded = audit.in_state(TagState.FOLDED)
     always = sum(tag.op.name.rpartition(".")[2] in _ALWAYS_FOLDED for tag in folded)
@@ -290,7 +290,7 @@ def folded_in_words(audit: Findings) -> str:
 
 def _find_refused(audit: Findings) -> Iterator[Problem]:
     """Keys that the compiler read and did not follow: one problem for each line, key and cause."""
-    tags = grouped(((tag.key, tag.value), number) for number, tag in enumerate(audit.tags))
+    tags = group(((tag.key, tag.value), number) for number, tag in enumerate(audit.tags))
     found: dict[tuple, list[Effect]] = {}
     for effect in audit.effects:
         if effect.verdict == Verdict.REFUSED:
@@ -338,10 +338,10 @@ def _find_apart(audit: Findings) -> Iterator[Problem]:
 
 
 def _find_strays(audit: Findings) -> Iterator[Problem]:
-    """Tags on wrong instructions, except moved tags, which `_needing_attention` reports."""
+    """Tags on wrong instructions, except moved tags, which `_find_needing_attention` reports."""
     moved = {(tag.op.id, tag.key, tag.value) for tag in audit.in_state(TagState.MOVED)}
     others = (s for s in audit.strays if s.op is None or (s.op.id, s.key, s.value) not in moved)
-    for (key, value), strays in grouped(((stray.key, stray.value), stray) for stray in others).items():
+    for (key, value), strays in group(((stray.key, stray.value), stray) for stray in others).items():
         names = list_some([f"{stray.opcode} {stray.instruction}" for stray in strays])
         why = f"XLA put the tag on {names}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
         effect = f"{key} covers {count(len(strays), 'instruction')} too many."
@@ -371,7 +371,7 @@ def _find_reported(audit: Findings) -> Iterator[Problem]:
 
 def _find_unread(audit: Findings) -> Iterator[Problem]:
     """Keys of the catalogue that an accelerator's compiler does not read, and keys that look like misspelt ones."""
-    for name, found in grouped((tag.key, number) for number, tag in enumerate(audit.tags)).items():
+    for name, found in group((tag.key, number) for number, tag in enumerate(audit.tags)).items():
         first = audit.tags[found[0]].op
         key = keys.lookup(name)
         if meant := keys.meant(name, audit.tags[found[0]].value):

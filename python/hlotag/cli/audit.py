@@ -119,7 +119,7 @@ def _run(args: argparse.Namespace) -> int:
         if args.tags:
             console.print(table.tags_table(audit))
         if args.untagged:
-            console.print(table.untagged_table(audit))
+            console.print(table.make_untagged_table(audit))
         if args.instruction:
             console.print(table.kernel_table(audit, args.instruction))
     status = _report(audit, conditions)

@@ -194,7 +194,7 @@ class _Opt:
             if module is None:
                 self._fail(part, problems)
                 return
-            with self._running():
+            with self._show_progress():
                 result = run_and_report(module, self.pipeline, **self.options)
             diagnostics = [Diagnostic.of(diagnostic) for diagnostic in result.diagnostics]
             if not result.ok:
@@ -207,7 +207,7 @@ class _Opt:
             if self.args.verify_roundtrip:
                 self._check_roundtrip(module)
 
-    def _running(self) -> AbstractContextManager[None]:
+    def _show_progress(self) -> AbstractContextManager[None]:
         # A progress line would garble the text that passes print.
         prints = any(self.options[name] for name in _PRINTING)
         return nullcontext() if prints else step(f"running {self.pipeline}")

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hlotag._util.groups import grouped
+from hlotag._util.groups import group
 from hlotag.hlo import opcodes
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule, Instruction
@@ -72,7 +72,7 @@ class _Names:
     def __init__(self, module: HloModule, origins: Origins) -> None:
         self._origins = origins
         self._numbers: dict[str, int | None] = {}
-        self._users = grouped((operand, i) for i in module.instructions() for operand in i.operands)
+        self._users = group((operand, i) for i in module.instructions() for operand in i.operands)
         self._all: dict[int, str] = {}
         for instruction in module.instructions():
             if (number := self._number(instruction.op_name)) is not None:

@@ -125,14 +125,14 @@ class _Restoration:
     def before_scheduler(self, module: bytes) -> bytes | None:
         """XLA calls it before it schedules."""
         assert self.late is not None
-        return self._called(module, self.late.add_tags)
+        return self._run_at_end(module, self.late.add_tags)
 
     def __call__(self, module: bytes) -> bytes | None:
         """XLA calls it after it has scheduled."""
         self.was_called = self.was_called or is_named(module, self._name)
-        return self._called(module, self._restore)
+        return self._run_at_end(module, self._restore)
 
-    def _called(self, module: bytes, change: Callable[[bytes], bytes | None]) -> bytes | None:
+    def _run_at_end(self, module: bytes, change: Callable[[bytes], bytes | None]) -> bytes | None:
         # For autotuning, the GPU compiler also compiles single fusions of the program.
         if not is_named(module, self._name):
             return None
@@ -173,9 +173,9 @@ class _Restoration:
     def _with_tags(self, module: bytes, *, repeats: bool) -> bytes:
         program, stage = self.origins.program, self._stage
         rules = Rules(program.entries(), stage.hlo, stage.op_names, stage.keys, self._backend.platform, repeats=repeats)
-        return self._with_inserted(module, restore(module, program, rules))
+        return self._add_inserted(module, restore(module, program, rules))
 
-    def _with_inserted(self, module: bytes, after: bytes) -> bytes:
+    def _add_inserted(self, module: bytes, after: bytes) -> bytes:
         """Adds the tags of inserted collectives, found in `module`, to `after`, but for those that the compiler has taken."""
         if not self.inserted:
             return after
@@ -229,7 +229,7 @@ def _compile(original: Callable, backend: Any, module: ir.Module, *args: Any, **
         )
         return compile_like(module)
     restoration = _Restoration(module, stage, backend, platform)
-    with _transformations.running(restoration.origins.token, restoration), _running_early(restoration, backend):
+    with _transformations.running(restoration.origins.token, restoration), _run_early(restoration, backend):
         executable = compile_like(restoration.origins.module)
     restoration.report()
     if restoration.was_called and restoration.error is None:
@@ -245,7 +245,7 @@ def _compile(original: Callable, backend: Any, module: ir.Module, *args: Any, **
     return compile_like(module)
 
 
-def _running_early(restoration: _Restoration, backend: Any) -> AbstractContextManager[None]:
+def _run_early(restoration: _Restoration, backend: Any) -> AbstractContextManager[None]:
     if restoration.late is None:
         return nullcontext()
     if not _transformations.is_called_before_scheduler(backend):

@@ -52,5 +52,5 @@ def _run_on_exported(exported: jax.export.Exported, run: Callable[[Any], object]
     # Keep the artifact's version, so that its readers can still read it.
     changed = _compat.modules.write_artifact(module, artifact_version(serialized))
     # JAX makes the gradient from the program rather than from this module, so the passes must run on the gradient too.
-    with_gradient = _compat.modules.exported_gradient_through(exported, lambda gradient: _run_on_exported(gradient, run))
+    with_gradient = _compat.modules.change_exported_gradient(exported, lambda gradient: _run_on_exported(gradient, run))
     return dataclasses.replace(with_gradient, mlir_module_serialized=changed)

@@ -199,7 +199,7 @@ class _Parser:
         """Skips `builtin.module(` if its parenthesis closes at the end of the text."""
         if self.text.startswith(_ANCHOR, self.at):
             open_ = _match(_SPACE, self.text, self.at + len(_ANCHOR))
-            if self.text[open_ : open_ + 1] == "(" and self._after_bracket(open_) == self.end:
+            if self.text[open_ : open_ + 1] == "(" and self._skip_brackets(open_) == self.end:
                 self.at, self.end = open_ + 1, len(self.text[: self.end - 1].rstrip())
                 self._skip_space()
 
@@ -217,7 +217,7 @@ class _Parser:
             self._skip_space()
             return element
         while self.at < self.end and self.text[self.at] in "{(":
-            open_, self.at = self.at, self._after_bracket(self.at)
+            open_, self.at = self.at, self._skip_brackets(self.at)
             if self.text[open_] == "(":
                 self._refuse_nested(open_ + 1, self.at - 1)
             stop = self.at
@@ -235,7 +235,7 @@ class _Parser:
             self._fail(f"{name!r} is a pass; options are written in '{{...}}'", self.at)
         given: dict[str, Value] = {}
         if self.at < self.end and self.text[self.at] == "{":
-            open_, self.at = self.at, self._after_bracket(self.at)
+            open_, self.at = self.at, self._skip_brackets(self.at)
             listed = ", ".join(f"{key} ({option.type})" for key, option in options.items())
             where = f" of {name}; " + (f"its options: {listed}" if listed else "it has no options")
             self._read_options(options, given, open_ + 1, self.at - 1, where)
@@ -265,14 +265,14 @@ class _Parser:
 
     def _end_of_value(self, at: int, end: int) -> int:
         while at < end and not self.text[at].isspace():
-            at = self._afterquoted(at) if self.text[at] in "\"'" else self._after_bracket(at) if self.text[at] == "{" else at + 1
+            at = self._skip_quoted(at) if self.text[at] in "\"'" else self._skip_brackets(at) if self.text[at] == "{" else at + 1
         return at
 
     def _refuse_nested(self, at: int, end: int) -> None:
         """Refuses a pass of hlotag's that is nested in `func.func(...)` or the like: these passes work on modules."""
         while at < end:
             if self.text[at] == "{":
-                at = self._after_bracket(at)
+                at = self._skip_brackets(at)
             elif name := _NAME.match(self.text, at, end)[0]:  # type: ignore[index]
                 if _is_ours(name):
                     text = "hlotag's passes, and those registered with it, run on the top-level builtin.module"
@@ -281,7 +281,7 @@ class _Parser:
             else:
                 at += 1
 
-    def _after_bracket(self, open_: int) -> int:
+    def _skip_brackets(self, open_: int) -> int:
         """The index after the bracket that closes the one at `open_`. In options, parentheses are ordinary characters."""
         brackets: list[int] = []
         at = open_
@@ -289,7 +289,7 @@ class _Parser:
             char = self.text[at]
             in_options = bool(brackets) and self.text[brackets[-1]] == "{"
             if in_options and char in "\"'":
-                at = self._afterquoted(at)
+                at = self._skip_quoted(at)
                 continue
             if char == "{" or (char == "(" and not in_options):
                 brackets.append(at)
@@ -302,7 +302,7 @@ class _Parser:
             at += 1
         self._fail(f"{self.text[brackets[-1]]!r} is not closed", brackets[-1])
 
-    def _afterquoted(self, at: int) -> int:
+    def _skip_quoted(self, at: int) -> int:
         quoted = _QUOTED.match(self.text, at)
         if quoted is None:
             self._fail("the quote is not closed", at)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from hlotag._util.groups import grouped
+from hlotag._util.groups import group
 from hlotag.audits.model import Findings, Instruction, Op
 from hlotag.errors import ArgumentError
 
@@ -53,7 +53,7 @@ class Program:
         self._values: dict[int, dict[str, str]] = {}
         for key, value, op in tags:
             self._values.setdefault(op, {})[key] = value
-        self._inside = grouped((instruction.fusion or instruction.name, instruction) for instruction in instructions)
+        self._inside = group((instruction.fusion or instruction.name, instruction) for instruction in instructions)
         self._opcodes = {instruction.name: instruction.opcode for instruction in instructions}
         self._parts: dict[str, tuple[Part, ...]] = {}
 
@@ -78,7 +78,7 @@ class Program:
     @cached_property
     def kernels(self) -> dict[str, str]:
         """By the name of a GPU's kernel, the instruction that it computes: XLA replaces the dots of the instruction's name."""
-        found = grouped((_NO_NAME.sub("_", name), name) for name in self._inside)
+        found = group((_NO_NAME.sub("_", name), name) for name in self._inside)
         return {kernel: names[0] for kernel, names in found.items() if len(names) == 1}
 
     def opcode(self, name: str) -> str:

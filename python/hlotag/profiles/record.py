@@ -128,7 +128,7 @@ def _profile_function(
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
         with step("running"):
             untraced = statistics.median([call(nullcontext) for _ in range(steps)])
-        with step("tracing"), _tracing(folder):
+        with step("tracing"), _trace(folder):
             for number in range(steps):
                 call(partial(StepTraceAnnotation, "step", step_num=number))
         with step("reading the trace"):
@@ -159,7 +159,7 @@ def _copy(leaf: Any) -> Any:
 
 
 @contextmanager
-def _tracing(folder: str) -> Iterator[None]:
+def _trace(folder: str) -> Iterator[None]:
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0  # Calls of Python are many events, and none of them is an instruction.
     try:

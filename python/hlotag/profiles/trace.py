@@ -108,7 +108,7 @@ def read(file: Path, module: str, kernels: Mapping[str, str] | None = None) -> l
         seen = list_some([name for name, _ in reader.modules.most_common()]) or "none"
         raise ParseError(f"{file}: no instruction of {module} ran while this was traced; programs in the trace: {seen}")
     for device in found:
-        device.steps = device.steps or reader.annotated(device) or reader.runs(device)
+        device.steps = device.steps or reader.find_annotated(device) or reader.runs(device)
     return found
 
 
@@ -192,7 +192,7 @@ class _Reader:
     def _add_kernel(self, device: Device, event: Any, runs: Sequence[tuple[str, float, float]]) -> None:
         stats = dict(event.stats)
         start, end = event.start_ns, event.end_ns
-        module = str(stats.get("hlo_module", "")) or _running(runs, start)
+        module = str(stats.get("hlo_module", "")) or _find_running(runs, start)
         self.modules[module] += bool(module)
         if not _GRAPHS.isdisjoint(stats):  # The kernels of a graph have the name of its launch.
             name = self._kernels.get(event.name, GRAPH)
@@ -210,7 +210,7 @@ class _Reader:
         for event in line.events:
             yield event.name.partition("(")[0], event.start_ns, event.end_ns
 
-    def annotated(self, device: Device) -> list[_Span]:
+    def find_annotated(self, device: Device) -> list[_Span]:
         """The steps that the host marked with `StepTraceAnnotation`, if instructions ran in them."""
         starts, spans = np.sort(device.starts), sorted(self._annotations)
         counts = [np.diff(np.searchsorted(starts, span))[0] for span in spans]
@@ -226,7 +226,7 @@ class _Reader:
         return sorted(spans.values()) or [(min(device.starts), max(device.ends))]
 
 
-def _running(runs: Sequence[tuple[str, float, float]], instant: float) -> str:
+def _find_running(runs: Sequence[tuple[str, float, float]], instant: float) -> str:
     """The program that a TPU runs at an instant; empty for none. `runs` are in order."""
     at = bisect.bisect_right(runs, instant, key=lambda run: run[1]) - 1
     return runs[at][0] if at >= 0 and instant < runs[at][2] else ""

@@ -122,7 +122,7 @@ def xla_metadata_call2(
 def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
     if not callable(f):
         raise TagError(f"expected a callable to wrap, got {show(f)}")
-    return functools.wraps(f)(_staged_out(f, entries, grad)) if inspect.isfunction(f) else _Call(f, entries, grad)
+    return functools.wraps(f)(_stage_out(f, entries, grad)) if inspect.isfunction(f) else _Call(f, entries, grad)
 
 
 def call_of_jax(
@@ -152,7 +152,7 @@ class _Call(Decorated):
 
     def __init__(self, function: Callable, entries: dict[str, Any], grad: Grad):
         super().__init__(function, entries, grad)
-        self._call = _staged_out(function, entries, grad)
+        self._call = _stage_out(function, entries, grad)
         self._jitted = jax.jit(self._call)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -164,7 +164,7 @@ class _Call(Decorated):
         return getattr(self._jitted, name) if is_method else attribute
 
 
-def _staged_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
+def _stage_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
     of_derived = {key: text for key, text in entries.items() if key not in keys.find_dropped(entries)} if grad is BY_KEY else grad
     jax_call = _compat.tracing.jax_metadata_call(f, entries, of_derived) or _compat.tracing.jax_metadata_call(f, entries, "same")
     block = tagged(entries, grad=grad)

@@ -107,7 +107,7 @@ FLAG = Values(("true", "false"))
 _ABORTS = "the GPU compiler would abort the process"
 
 
-def _reserved(name: str, owner: str) -> Key:
+def _reserve_key(name: str, owner: str) -> Key:
     return Key(name, None, ("any",), "all", "drop", f"Belongs to {owner}.", reserved=True)
 
 
@@ -436,28 +436,28 @@ CATALOGUE: tuple[Key, ...] = (
     Key("xla_log_for_comparison", None, ("any",), "tpu", "same", "Logs the value, to compare two runs."),
     Key("_xla_tag", None, ("any",), "tpu", "same", "The tag of a logged value."),
     # Reserved for others.
-    _reserved("hlotag.*", "hlotag, for what is on its way"),
-    _reserved("xla.sdy.*", "Shardy"),
-    _reserved("composite.*", "StableHLO's composites, which overwrite it"),
-    _reserved("fingerprint_before_lhs", "XLA's latency-hiding scheduler"),
-    _reserved("arg_layout_modes", "JAX, for the layouts of arguments"),
-    _reserved("out_layout_modes", "JAX, for the layouts of results"),
-    _reserved("arg_memory_spaces", "JAX, for the memory spaces of arguments"),
-    _reserved("out_memory_spaces", "JAX, for the memory spaces of results"),
-    _reserved("is_spmd_generated", "XLA's SPMD partitioner"),
-    _reserved("original_sharding", "XLA's SPMD partitioner"),
-    _reserved("_xla_cse_safe_zero_operand", "XLA"),
-    _reserved("xla.pdl_launch", "XLA's GPU compiler"),
-    _reserved("xla.no_invariant_operands", "XLA"),
-    _reserved("_xla_disjoint_read_write_regions", "XLA"),
-    _reserved("xla_disjoint_read_write_regions", "XLA"),
-    _reserved("_xla_multi_module_call", "XLA"),
-    _reserved("_xla_megascale_*", "XLA, for transfers between slices"),
-    _reserved("trivially_pipelineable", "XLA's collective pipeliner"),
-    _reserved("is_constant", "XLA"),
-    _reserved("xla_cpu_small_call", "XLA's CPU compiler"),
-    _reserved("xla_call_marked_*", "XLA"),
-    _reserved("_collectives_group", "XLA's GPU compiler"),
-    _reserved("_xla_host_transfer_*", "XLA, for transfers to the host"),
-    _reserved("_xla_multi_recv_count", "XLA's GPU compiler"),
+    _reserve_key("hlotag.*", "hlotag, for what is on its way"),
+    _reserve_key("xla.sdy.*", "Shardy"),
+    _reserve_key("composite.*", "StableHLO's composites, which overwrite it"),
+    _reserve_key("fingerprint_before_lhs", "XLA's latency-hiding scheduler"),
+    _reserve_key("arg_layout_modes", "JAX, for the layouts of arguments"),
+    _reserve_key("out_layout_modes", "JAX, for the layouts of results"),
+    _reserve_key("arg_memory_spaces", "JAX, for the memory spaces of arguments"),
+    _reserve_key("out_memory_spaces", "JAX, for the memory spaces of results"),
+    _reserve_key("is_spmd_generated", "XLA's SPMD partitioner"),
+    _reserve_key("original_sharding", "XLA's SPMD partitioner"),
+    _reserve_key("_xla_cse_safe_zero_operand", "XLA"),
+    _reserve_key("xla.pdl_launch", "XLA's GPU compiler"),
+    _reserve_key("xla.no_invariant_operands", "XLA"),
+    _reserve_key("_xla_disjoint_read_write_regions", "XLA"),
+    _reserve_key("xla_disjoint_read_write_regions", "XLA"),
+    _reserve_key("_xla_multi_module_call", "XLA"),
+    _reserve_key("_xla_megascale_*", "XLA, for transfers between slices"),
+    _reserve_key("trivially_pipelineable", "XLA's collective pipeliner"),
+    _reserve_key("is_constant", "XLA"),
+    _reserve_key("xla_cpu_small_call", "XLA's CPU compiler"),
+    _reserve_key("xla_call_marked_*", "XLA"),
+    _reserve_key("_collectives_group", "XLA's GPU compiler"),
+    _reserve_key("_xla_host_transfer_*", "XLA, for transfers to the host"),
+    _reserve_key("_xla_multi_recv_count", "XLA's GPU compiler"),
 )

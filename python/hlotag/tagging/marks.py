@@ -114,7 +114,7 @@ def row_of(equation: Any, rules: RuleSet | None) -> Row:
         else:
             forward[key] = value.text
     derived = forward | grad
-    applied = () if rules is None else rules.applied_to(metadata)
+    applied = () if rules is None else rules.find_applied(metadata)
     primal = None
     if any(each.depends_on_op() for each in applied):
         primal = metadata.get(PRIMAL) or primal_of(equation.primitive, [atom.aval for atom in equation.invars], equation.params)
@@ -187,7 +187,7 @@ class Marker:
     def mark(self, jaxpr: Any) -> Any:
         """A view of `jaxpr` with its tagged equations marked; inner jaxprs are marked when JAX lowers them."""
         return _compat.jaxprs.JaxprView(
-            jaxpr, partial(_compat.jaxprs.marked_equations, jaxpr.eqns, self._mark_of, self._value_tag_of)
+            jaxpr, partial(_compat.jaxprs.mark_equations, jaxpr.eqns, self._mark_of, self._value_tag_of)
         )
 
     def primals(self) -> tuple[Primal, ...]:
@@ -255,16 +255,14 @@ def marking(marker: Marker | None) -> Iterator[None]:
         _lowering.marker = outer
 
 
-def as_lowered(jaxpr: Any) -> Any:
+def view_as_lowered(jaxpr: Any) -> Any:
     """The view of `jaxpr` that JAX lowers: marked within `marking`, else without reserved values, as no pass would remove them.
 
     JAX lowers parts of a module outside of the function that the stage wraps: the shape checks of an export's arguments.
     """
     if _lowering.marker is not None:
         return _lowering.marker.mark(jaxpr)
-    return _compat.jaxprs.JaxprView(
-        jaxpr, partial(_compat.jaxprs.marked_equations, jaxpr.eqns, _as_jax_has_it, _without_reserved)
-    )
+    return _compat.jaxprs.JaxprView(jaxpr, partial(_compat.jaxprs.mark_equations, jaxpr.eqns, _as_jax_has_it, _without_reserved))
 
 
 def _name_as_lowered(scope: str) -> str:
@@ -360,4 +358,4 @@ def _attribute(value: Any) -> Any:
 @functools.cache
 def patches() -> tuple[_compat.hooks.Patch, ...]:
     """The patches of JAX by which it lowers marked equations, and escapes scopes."""
-    return (*_compat.hooks.jaxpr_patches(as_lowered), _compat.hooks.scope_patch(_name_as_lowered))
+    return (*_compat.hooks.jaxpr_patches(view_as_lowered), _compat.hooks.scope_patch(_name_as_lowered))

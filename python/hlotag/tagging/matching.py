@@ -203,18 +203,18 @@ class RuleSet:
             if name in clause:
                 yield number, clause[name]
 
-    def entering(self, ambient: Any, scope: str) -> Any:
+    def extend_scope(self, ambient: Any, scope: str) -> Any:
         """The thread's metadata within a scope. `ambient` is that outside, as `_compat.recording.ambient` has it."""
-        return self._remembered((ambient, scope, _compat.tracing.is_transposing()), lambda: self._entering(ambient, scope))
+        return self._remember((ambient, scope, _compat.tracing.is_transposing()), lambda: self._metadata_within(ambient, scope))
 
-    def _remembered(self, key: Any, compute: Callable[[], Any]) -> Any:
+    def _remember(self, key: Any, compute: Callable[[], Any]) -> Any:
         if key not in self._known:
             if len(self._known) > 4096:
                 self._known.clear()
             self._known[key] = compute()
         return self._known[key]
 
-    def _entering(self, ambient: Any, scope: str) -> Any:
+    def _metadata_within(self, ambient: Any, scope: str) -> Any:
         metadata = _compat.recording.metadata_in(ambient)
         before = dict(metadata[SCOPES].threads) if SCOPES in metadata else {}
         threads: list[tuple[int, tuple[Thread, ...]]] = []
@@ -235,9 +235,9 @@ class RuleSet:
             self._meet(changed, index, clause, "scope", bindings)
         return ambient if changed == metadata else _compat.recording.as_ambient(changed)
 
-    def calling(self, ambient: Any, name: str, is_outermost: bool) -> Any:
+    def enter_call(self, ambient: Any, name: str, is_outermost: bool) -> Any:
         """The thread's metadata within a jitted function. The outermost one is a program's `main`, too."""
-        met = self._at_source(_compat.recording.calling_place()) if self.has_sources else ()
+        met = self._at_source(_compat.recording.find_calling_place()) if self.has_sources else ()
         names = (name, "main") if is_outermost else (name,)
         of_function = [
             (index, clause)
@@ -271,12 +271,12 @@ class RuleSet:
         """The metadata of an equation, by that of the thread and the traceback of the equation's source."""
         found = self._at_source(_compat.recording.place_of(traceback))
         return (
-            self._remembered((ambient, found, _compat.tracing.is_transposing()), lambda: self._meeting(ambient, found))
+            self._remember((ambient, found, _compat.tracing.is_transposing()), lambda: self._mark_met(ambient, found))
             if found
             else ambient
         )
 
-    def _meeting(self, ambient: Any, found: tuple[tuple[int, int | None], ...]) -> Any:
+    def _mark_met(self, ambient: Any, found: tuple[tuple[int, int | None], ...]) -> Any:
         metadata = _compat.recording.metadata_in(ambient)
         changed = dict(metadata)
         for index, clause in found:
@@ -284,10 +284,10 @@ class RuleSet:
                 self._meet(changed, index, clause, "source")
         return ambient if changed == metadata else _compat.recording.as_ambient(changed)
 
-    def binding(self, ambient: Any, primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
+    def enter_bind(self, ambient: Any, primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
         """The metadata under which an operation is bound: with its primal, unless there is one or no rule needs it."""
         metadata = _compat.recording.metadata_in(ambient)
-        if PRIMAL in metadata or not self._remembered(ambient, lambda: self.needs_primal(metadata)):
+        if PRIMAL in metadata or not self._remember(ambient, lambda: self.needs_primal(metadata)):
             return ambient
         own = primal_of(primitive, _compat.recording.avals_of(args), params)
         if own is None:
@@ -329,7 +329,7 @@ class RuleSet:
         bound = match.bindings if clause is not None or bindings is None else bindings
         metadata[f"{RULE}{index}"] = self._one(Match, met, tuple(unless), bound, began)
 
-    def applied_to(self, metadata: Mapping[str, Any]) -> tuple[Applied, ...]:
+    def find_applied(self, metadata: Mapping[str, Any]) -> tuple[Applied, ...]:
         """What the rules give to the operations of an equation with this metadata."""
         if OF_LOWERING in metadata:
             return ()

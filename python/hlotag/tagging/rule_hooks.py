@@ -59,7 +59,7 @@ def _enter(original: Callable, scope: Any) -> Any:
     names = original(scope)
     if (rules := _current()) is not None and rules.has_scopes and scope.name not in _OF_JAX:
         ambient = _compat.recording.ambient()
-        within = rules.entering(ambient, scope.name)
+        within = rules.extend_scope(ambient, scope.name)
         if len(rules.seen) < 4096:
             rules.seen[_compat.recording.scope_path()] = None
         if within is not ambient:
@@ -83,7 +83,7 @@ def _call(original: Callable, fun: Any, *args: Any) -> Any:
     if rules is None or not rules.has_calls:
         return original(fun, *args)
     ambient = _compat.recording.ambient()
-    within = rules.calling(ambient, getattr(fun, "__name__", ""), not _compat.tracing.is_recording())
+    within = rules.enter_call(ambient, getattr(fun, "__name__", ""), not _compat.tracing.is_recording())
     try:
         _compat.tracing.restore_ambient_metadata(within)
         return original(fun, *args)
@@ -93,7 +93,7 @@ def _call(original: Callable, fun: Any, *args: Any) -> Any:
 
 def _bind(ambient: Any, primitive: Any, args: tuple[Any, ...], params: Mapping[str, Any]) -> Any:
     rules = _current()
-    return ambient if rules is None else rules.binding(ambient, primitive, args, params)
+    return ambient if rules is None else rules.enter_bind(ambient, primitive, args, params)
 
 
 def _record(ambient: Any, traceback: Any) -> Any:

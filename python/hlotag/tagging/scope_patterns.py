@@ -101,7 +101,7 @@ class ScopePattern:
                 after[place, bindings] = None
             elif len(token) > 1:  # a name in braces
                 if character != "/":
-                    after[place, _extended(bindings, token[1:-1], character)] = None
+                    after[place, _extend(bindings, token[1:-1], character)] = None
             elif token in ("?", character):
                 after[place + 1, bindings] = None
         return tuple(after)
@@ -122,7 +122,7 @@ def _is_bound(token: str, bindings: Bindings) -> bool:
     return len(token) > 1 and any(name == token[1:-1] for name, _ in bindings)
 
 
-def _extended(bindings: Bindings, name: str, character: str) -> Bindings:
+def _extend(bindings: Bindings, name: str, character: str) -> Bindings:
     if bindings and bindings[-1][0] == name:
         return (*bindings[:-1], (name, bindings[-1][1] + character))
     return (*bindings, (name, character))

@@ -97,7 +97,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
     for leaf in jax.tree.leaves(value):
         if isinstance(leaf, np.ndarray | np.generic):  # NumPy arrays are constants, and get a warning.
             tag_equations(leaf, metadata)
-    return _compat.tracing.jax_value_tag(value, metadata | _unless_transposing(derived) | {VALUE: CHECKED})
+    return _compat.tracing.jax_value_tag(value, metadata | _leave_out_if_transposing(derived) | {VALUE: CHECKED})
 
 
 def tagged(attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None = None) -> Block:
@@ -147,7 +147,7 @@ class Block:
             ambient.pop(REMAT + key, None)
         ambient |= self._metadata
         if active() is not None:  # Without the stage, nothing removes reserved entries.
-            ambient = note_removals(ambient) | _unless_transposing(self._derived)
+            ambient = note_removals(ambient) | _leave_out_if_transposing(self._derived)
         else:
             _warn_of_no_stage(self._grad, self._remat)
         ambient = {key: value for key, value in ambient.items() if value is not None}
@@ -259,7 +259,7 @@ def find_dropped(module: Any = None) -> tuple[Dropped, ...]:
 def _drop(metadata: Mapping[str, Any], reason: str) -> None:
     frame = _compat.tracing.user_frame()
     attrs = tuple((key, as_text(value)) for key, value in metadata.items() if key_of(key) == key)
-    function = _compat.tracing.traced_function()
+    function = _compat.tracing.name_traced_function()
     drop = Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)
     with _dropping:
         if function not in _dropped or _dropped[function][0] is not function:
@@ -322,7 +322,7 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
         entries[key] = text = as_text(value)
         check = keys.check if key.startswith("hlotag.") else keys.check_value
         check(key, text)
-    return entries | _unless_transposing(_derived_entries(entries, BY_KEY, None))
+    return entries | _leave_out_if_transposing(_derived_entries(entries, BY_KEY, None))
 
 
 def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -363,7 +363,7 @@ def _policy(attrs: dict[str, str], grad: Grad) -> dict[str, str | None]:
     return dict.fromkeys(attrs) | dict(grad)
 
 
-def _unless_transposing(entries: dict[str, Reserved]) -> dict[str, Reserved]:
+def _leave_out_if_transposing(entries: dict[str, Reserved]) -> dict[str, Reserved]:
     """`entries`; empty while a user's backward rule is traced, because its tags are for its own operations."""
     if not entries or _compat.tracing.is_transposing():
         return {}

@@ -15,10 +15,10 @@ from jax.extend import backend
 from hlotag import _compat
 from hlotag._util.arguments import check_flag, elements_of, show
 from hlotag.xla import inputs
-from hlotag.xla.errors import ArgumentError, UnsupportedError, XlaError, refusals_explained
+from hlotag.xla.errors import ArgumentError, UnsupportedError, XlaError, explain_refusals
 from hlotag.xla.executable import Executable, Loaded, origin_of
 from hlotag.xla.options import CompileOptions
-from hlotag.xla.serialized import unstamped
+from hlotag.xla.serialized import remove_stamp
 
 _NO_COMPILER = "No compiler factory"
 _LOOK = "Look at the program: hlotag.xla_computation(...).as_hlo_text(), or as_text()"
@@ -75,9 +75,9 @@ class Client:
 
         jaxlib 0.10.2 cannot do so on CPU: the result there is a loaded program without `execute`.
         """
-        program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
+        program, devices, used = self._prepare(computation, executable_devices, compile_options, options, pipeline)
         try:
-            with refusals_explained("compile the program", _LOOK):
+            with explain_refusals("compile the program", _LOOK):
                 raw = self._raw.compile(program.module, devices, used.jaxlib_object)
         except XlaError as error:
             if _NO_COMPILER not in str(error):
@@ -121,7 +121,7 @@ class Client:
             XlaError: XLA cannot compile the program.
         """
         callbacks = elements_of("host_callbacks", host_callbacks)
-        program, devices, used = self._prepared(computation, executable_devices, compile_options, options, pipeline)
+        program, devices, used = self._prepare(computation, executable_devices, compile_options, options, pipeline)
         loaded = LoadedExecutable(self._load(program, devices, used, callbacks))
         loaded.check_result_layout(used.executable_build_options.result_layout)
         loaded.keep_alive(program.keepalive)
@@ -162,7 +162,7 @@ class Client:
         """
         if not isinstance(serialized, bytes | bytearray | memoryview):
             raise ArgumentError(f"serialized must be bytes, not {type(serialized).__name__}")
-        executable, origin = unstamped(bytes(serialized))
+        executable, origin = remove_stamp(bytes(serialized))
         callbacks = elements_of("host_callbacks", host_callbacks)
         if not callbacks and re.search(inputs.PYTHON_CALLBACK.encode(), executable):
             raise XlaError("the executable calls Python functions, which are not in its bytes; pass them as host_callbacks")
@@ -176,9 +176,9 @@ class Client:
                     "jax.export.export(...).serialize()"
                 )
         used.compile_portable_executable = False
-        devices = self._placed(executable_devices, used)
+        devices = self._place(executable_devices, used)
         advice = "Pass all bytes that serialize_executable of this jaxlib returned"
-        with refusals_explained(f"load these {len(serialized)} bytes as an executable", advice):
+        with explain_refusals(f"load these {len(serialized)} bytes as an executable", advice):
             loaded = self._raw.deserialize_executable(executable, devices, used.jaxlib_object, callbacks)
         return LoadedExecutable(loaded, serialized=bytes(serialized))
 
@@ -212,14 +212,14 @@ class Client:
             data = data.astype(data.dtype.newbyteorder("="))
         sharding = jax.sharding.SingleDeviceSharding(place)
         further = {} if host_buffer_semantics is None else {"host_buffer_semantics": host_buffer_semantics}
-        with refusals_explained(f"put an array of dtype {data.dtype} on a device", "Pass numbers"):
+        with explain_refusals(f"put an array of dtype {data.dtype} on a device", "Pass numbers"):
             return _compat.runtime.put_on_device(
                 ShapedArray(data.shape, data.dtype), sharding, [data], [place], force_copy=force_copy, enable_x64=True, **further
             )
 
     # --- Checks: jaxlib aborts on some invalid arguments, and ignores others. ---
 
-    def _prepared(
+    def _prepare(
         self, computation: Any, devices: Any, compile_options: Any, options: Any, pipeline: str | Sequence[str] | None
     ) -> tuple[inputs.Program, Any, CompileOptions]:
         program = inputs.read(computation, pipeline)
@@ -228,7 +228,7 @@ class Client:
         if given is None:
             used.num_replicas, used.num_partitions = program.num_replicas, program.num_partitions
             if program.num_replicas * program.num_partitions == 1 and devices is not None:
-                devices = _listed(devices)
+                devices = _list(devices)
                 used.num_replicas = max(len(devices), 1)
             build = used.executable_build_options
             build.use_spmd_partitioning = program.num_partitions > 1
@@ -239,7 +239,7 @@ class Client:
                 raise ArgumentError(f"the program is for {name}={wanted}, but options have {has}; set options.{name} = {wanted}")
         # A portable executable has the same code, but no devices, and jaxlib does not run it.
         used.compile_portable_executable = False
-        placed = self._placed(devices, used)
+        placed = self._place(devices, used)
         inputs.check_replica_groups(program.module, used.num_replicas * used.num_partitions)
         return program, placed, used
 
@@ -250,10 +250,10 @@ class Client:
                 "the program calls Python functions, which are not in its text; pass the jax.stages.Lowered or the result of "
                 "xla_computation, or pass the functions as host_callbacks"
             )
-        with refusals_explained("compile the program", _LOOK):
+        with explain_refusals("compile the program", _LOOK):
             return self._raw.compile_and_load(program.module, devices, used.jaxlib_object, callbacks)
 
-    def _placed(self, devices: Any, options: CompileOptions) -> Any:
+    def _place(self, devices: Any, options: CompileOptions) -> Any:
         """The DeviceList to compile for. Sets the device assignment of `options`."""
         counts = replicas, partitions = options.num_replicas, options.num_partitions
         if min(counts) < 1:
@@ -264,11 +264,11 @@ class Client:
                 "partitions; use one mesh for both, with jax.shard_map"
             )
         needed, assignment = replicas * partitions, options.device_assignment
-        assigned = _compat.runtime.assigned_ids(assignment) if assignment is not None else []
+        assigned = _compat.runtime.read_assigned_ids(assignment) if assignment is not None else []
         if devices is None:
             by_id = {device.id: device for device in self._raw.devices()}
             devices = [by_id.get(number, number) for number in assigned] or self.local_devices()[:needed]
-        given = self._own(_listed(devices))
+        given = self._own(_list(devices))
         if not len(given) == len(set(given)) == needed:
             raise ArgumentError(
                 f"{replicas} replicas of {partitions} partitions need {needed} different devices, not {given}; pass {needed}, or "
@@ -321,7 +321,7 @@ def make_cpu_client(asynchronous: bool = True, *args: Any, num_devices: int | No
     return Client(_compat.runtime.make_cpu_client(asynchronous, *args, **further))
 
 
-def _listed(devices: Any) -> list[Any]:
+def _list(devices: Any) -> list[Any]:
     if isinstance(devices, CompileOptions):
         raise ArgumentError("expected devices before the options; write options=...")
     return [devices] if isinstance(devices, jax.Device) else elements_of("devices", devices)

@@ -107,8 +107,8 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
         )
         if both := static_here & donated_here:
             raise ArgumentError(f"static_argnums and donate_argnums both have {sorted(both)}; only arrays can be donated")
-        arrays = {i: jax.tree.map(_described, arg) for i, arg in enumerate(args) if i not in static_here}
-        keywords = jax.tree.map(_described, kwargs)
+        arrays = {i: jax.tree.map(_describe, arg) for i, arg in enumerate(args) if i not in static_here}
+        keywords = jax.tree.map(_describe, kwargs)
         is_donated = [i in donated_here for i, arg in arrays.items() for _ in jax.tree.leaves(arg)]
         is_donated += [False] * len(jax.tree.leaves(keywords))
         trace = jax.make_jaxpr(fun, tuple(sorted(static_here)), axis_env=list(axes.items()), return_shape=True)
@@ -173,7 +173,7 @@ def _platform(name: str | None) -> str:
     return name
 
 
-def _described(leaf: Any) -> jax.ShapeDtypeStruct:
+def _describe(leaf: Any) -> jax.ShapeDtypeStruct:
     """The shape and dtype of an argument."""
     is_array = isinstance(leaf, np.ndarray | np.generic | jax.Array) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
     described = jax.typeof(leaf) if is_array else leaf

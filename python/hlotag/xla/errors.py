@@ -41,7 +41,7 @@ def reason_of(error: BaseException) -> str:
 
 
 @contextmanager
-def refusals_explained(task: str, next_step: str) -> Iterator[None]:
+def explain_refusals(task: str, next_step: str) -> Iterator[None]:
     """Turns XLA's errors within the block into `XlaError`: "XLA cannot `task`: ...", and `next_step` on a line of its own."""
     try:
         yield

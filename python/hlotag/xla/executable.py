@@ -17,7 +17,7 @@ from hlotag import _compat
 from hlotag.xla.errors import ArgumentError, UnsupportedError, reason_of
 from hlotag.xla.inputs import leaves
 from hlotag.xla.results import ExecuteResults
-from hlotag.xla.serialized import stamped
+from hlotag.xla.serialized import stamp
 
 
 class Executable:
@@ -72,7 +72,7 @@ class Executable:
             UnsupportedError: This jaxlib cannot serialize this program.
         """
         try:
-            return stamped(self._raw.serialize(), {**origin_of(self._client), "counts": self._counts})
+            return stamp(self._raw.serialize(), {**origin_of(self._client), "counts": self._counts})
         except JaxRuntimeError as error:
             raise UnsupportedError(
                 f"jaxlib {jaxlib.version.__version__} cannot serialize this executable: {reason_of(error)}\n"
@@ -155,11 +155,11 @@ class Loaded(Executable):
         Raises:
             ArgumentError: The arguments do not match the program, or it runs on several devices.
         """
-        return self._raw.execute(self._checked_on_one(arguments, device))
+        return self._raw.execute(self._check_on_one(arguments, device))
 
     def execute_with_token(self, arguments: Sequence[jax.Array], device: Any = None) -> tuple[list[jax.Array], Any]:
         """Runs the program as `execute` does; returns the results, and a `Token` for the end of the execution."""
-        return self._raw.execute_with_token(self._checked_on_one(arguments, device))
+        return self._raw.execute_with_token(self._check_on_one(arguments, device))
 
     def execute_sharded(self, arguments: Sequence[jax.Array | Sequence[jax.Array]], with_tokens: bool = False) -> ExecuteResults:
         """Runs the program on all its devices.
@@ -176,7 +176,7 @@ class Loaded(Executable):
             ArgumentError: The arguments do not match the program.
         """
         by_device = self._are_by_device(arguments)
-        whole = self._checked(list(zip(*arguments, strict=True)) if by_device else arguments)
+        whole = self._check_all(list(zip(*arguments, strict=True)) if by_device else arguments)
         raw = self._raw.execute_sharded(whole, with_tokens=with_tokens)
         return ExecuteResults(raw, [device.id for device in self._devices] if with_tokens else [], by_device)
 
@@ -187,21 +187,21 @@ class Loaded(Executable):
         """The shape of each parameter on one device; None if the platform does not report it."""
         return None if self._program_shape is None else leaves(self._program_shape.parameter_shapes())
 
-    def _checked_on_one(self, arguments: Any, device: Any) -> list[Any]:
+    def _check_on_one(self, arguments: Any, device: Any) -> list[Any]:
         if len(self._devices) != 1:
             raise ArgumentError(f"the program runs on {len(self._devices)} devices; use execute_sharded")
         if device not in (None, self._devices[0]):
             raise ArgumentError(f"the program runs on {self._devices[0]}, not on {device}; compile it for that device")
-        return self._checked(arguments)
+        return self._check_all(arguments)
 
-    def _checked(self, arguments: Any) -> list[Any]:
+    def _check_all(self, arguments: Any) -> list[Any]:
         if not isinstance(arguments, Sequence):
             raise ArgumentError(f"arguments must be a list of arrays, one per parameter, not {type(arguments).__name__}")
         parameters = [None] * len(arguments) if self._parameters is None else self._parameters
         if len(arguments) != len(parameters):
             expected = ", ".join(map(str, parameters)) or "none"
             raise ArgumentError(f"the program has {len(parameters)} parameters ({expected}), but got {len(arguments)} arguments")
-        whole = [self._assembled(number, argument) for number, argument in enumerate(arguments)]
+        whole = [self._assemble(number, argument) for number, argument in enumerate(arguments)]
         for number, (argument, parameter) in enumerate(zip(whole, parameters, strict=True)):
             self._check(f"argument {number}", argument, parameter)
         return whole
@@ -244,7 +244,7 @@ class Loaded(Executable):
         by_device = [_are_on(part, [device] * len(part)) for part, device in zip(arguments, self._devices, strict=True)]
         return all(by_device) and not all(_are_on(part, self._devices) for part in arguments)
 
-    def _assembled(self, number: int, argument: Any) -> Any:
+    def _assemble(self, number: int, argument: Any) -> Any:
         """Makes one array over all devices from a list of arrays, one on each device."""
         if not isinstance(argument, list | tuple):
             return argument

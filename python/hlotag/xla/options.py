@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlotag import _compat
-from hlotag.xla.errors import ArgumentError, XlaError, refusals_explained
+from hlotag.xla.errors import ArgumentError, XlaError, explain_refusals
 from hlotag.xla.serialized import field_of, fields_of, with_field
 
 # Fields of xla.CompileOptionsProto and xla.ExecutableBuildOptionsProto (xla/pjrt/proto/compile_options.proto).
@@ -136,7 +136,7 @@ class CompileOptions(_Options):
         """
         _check_message("an xla.CompileOptionsProto", s)
         result = CompileOptions()
-        with refusals_explained("read the options", "Pass the result of CompileOptions.SerializeAsString"):
+        with explain_refusals("read the options", "Pass the result of CompileOptions.SerializeAsString"):
             result._raw = _compat.runtime.JaxlibCompileOptions.ParseFromString(s)
         return result
 

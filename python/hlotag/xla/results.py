@@ -49,18 +49,18 @@ class ExecuteResults:
         self.jaxlib_object, self._token_ids, self._by_device = raw, token_ids, by_device
 
     def __len__(self) -> int:
-        with _refusals_explained():
+        with _explain_refusals():
             return len(self.jaxlib_object)
 
     def disassemble_into_single_device_arrays(self) -> list[list[jax.Array]]:
         """Takes the results: a list for each, with one array per device; or by device, if the arguments were."""
-        with _refusals_explained():
-            return self._ordered(self.jaxlib_object.disassemble_into_single_device_arrays())
+        with _explain_refusals():
+            return self._order(self.jaxlib_object.disassemble_into_single_device_arrays())
 
     def disassemble_prefix_into_single_device_arrays(self, n: int) -> list[list[jax.Array]]:
         """Takes the first `n` results, in the form of `disassemble_into_single_device_arrays`."""
-        with _refusals_explained():
-            return self._ordered(self.jaxlib_object.disassemble_prefix_into_single_device_arrays(n))
+        with _explain_refusals():
+            return self._order(self.jaxlib_object.disassemble_prefix_into_single_device_arrays(n))
 
     def consume_with_handlers(self, handlers: Sequence[Callable[[list[jax.Array]], Any]], strict: bool = True) -> list[Any]:
         """Takes the results and calls a function on each.
@@ -75,7 +75,7 @@ class ExecuteResults:
         handlers = list(handlers)
         if strict and len(handlers) != len(self):
             raise ArgumentError(f"there are {len(self)} results left, and {len(handlers)} handlers for them")
-        with _refusals_explained():
+        with _explain_refusals():
             taken = self.jaxlib_object.disassemble_prefix_into_single_device_arrays(len(handlers))
         return [handler(arrays) for handler, arrays in zip(handlers, taken, strict=True)]
 
@@ -83,15 +83,15 @@ class ExecuteResults:
         """Takes the token for the end of the execution, which must have been requested."""
         if not self._token_ids:
             raise ArgumentError("this execution has no tokens; request them: execute_sharded(..., with_tokens=True)")
-        with _refusals_explained():
+        with _explain_refusals():
             return ShardedToken(self.jaxlib_object.consume_token(), self._token_ids)
 
-    def _ordered(self, arrays: list[list[jax.Array]]) -> list[list[jax.Array]]:
+    def _order(self, arrays: list[list[jax.Array]]) -> list[list[jax.Array]]:
         return [list(of_device) for of_device in zip(*arrays, strict=True)] if self._by_device else arrays
 
 
 @contextmanager
-def _refusals_explained() -> Iterator[None]:
+def _explain_refusals() -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:

@@ -49,14 +49,14 @@ def _holder(number: int) -> Any:
     return protobuf.classes({"Holder": {"values": (number, "bytes[]")}})["Holder"]
 
 
-def stamped(executable: bytes, origin: dict[str, Any]) -> bytes:
+def stamp(executable: bytes, origin: dict[str, Any]) -> bytes:
     """Adds the checksum and the origin of an executable to its bytes, in a field that jaxlib ignores."""
     stamp = _MAGIC + json.dumps([_checksum(executable, origin), origin]).encode()
     return executable + with_field(b"", _STAMP_FIELD, stamp)
 
 
-def unstamped(serialized: bytes) -> tuple[bytes, dict[str, Any] | None]:
-    """Splits the result of `stamped`. The origin of jaxlib's own bytes is None.
+def remove_stamp(serialized: bytes) -> tuple[bytes, dict[str, Any] | None]:
+    """Splits the result of stamp. The origin of jaxlib's own bytes is None.
 
     Raises:
         XlaError: The bytes are damaged.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from hlotag._util.groups import grouped
+from hlotag._util.groups import group
 from hlotag.audits.effects.schedule import Member, Schedule, Seen, names
 from hlotag.audits.model import Apart, Tag
 from hlotag.hlo import HloModule
@@ -37,7 +37,7 @@ def launch_group(members: Sequence[Member], schedule: Schedule, value: str) -> S
     collectives = _collectives_of(members)
     if not collectives:
         return "no collective is left of its operations"
-    launches = grouped((next((r for r in schedule.runners(i) if r.opcode == "async-start"), i), i) for i in collectives)
+    launches = group((next((r for r in schedule.runners(i) if r.opcode == "async-start"), i), i) for i in collectives)
     facts = frozenset(frozenset(map(schedule.work, found)) for found in launches.values())
     if len(launches) == 1 and collectives[0] not in launches:
         return Seen(facts, f"{names(collectives)} launched by {names(launches)}")
@@ -87,7 +87,7 @@ def find_apart(tags: Iterable[Tag], tagged: Schedule, untagged: Schedule) -> tup
     found: dict[tuple[tuple[str, ...], str], list[tuple[set[Instruction], set[int]]]] = {}
     for instruction, ops in _works(untagged).items():
         apart = {before[op]: op for op in ops if op in before and base(before[op].opcode) == base(instruction.opcode)}
-        differing = _differing([entries.get(op, {}) for op in apart.values()])
+        differing = _find_differing([entries.get(op, {}) for op in apart.values()])
         if len(apart) > 1 and differing and all(map(is_peoples, differing)):
             found.setdefault((differing, base(instruction.opcode)), []).append((set(apart), set(apart.values())))
     return tuple(
@@ -108,7 +108,7 @@ def _by_op(schedule: Schedule) -> dict[int, Instruction]:
     return {op: instruction for instruction, ops in _works(schedule).items() for op in ops}
 
 
-def _differing(entries: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+def _find_differing(entries: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
     """The keys whose values differ, without those that compilers do not get."""
     names_ = dict.fromkeys(name for each in entries for name in each if (key := keys.lookup(name)) is None or key.compiler)
     return tuple([name for name in names_ if len({each.get(name) for each in entries}) > 1])

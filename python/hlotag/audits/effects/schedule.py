@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hlotag._text import list_some
-from hlotag._util.groups import grouped
+from hlotag._util.groups import group
 from hlotag.audits.matching import is_glue_call
 from hlotag.audits.model import Op
 from hlotag.hlo import HloModule
@@ -75,10 +75,10 @@ class Schedule:
         inlined: Mapping[int, Sequence[Instruction]] | None = None,
     ) -> None:
         self._instructions = {**(inlined or {}), **computed}
-        self._ops = grouped((instruction, op) for op, instructions in computed.items() for instruction in instructions)
+        self._ops = group((instruction, op) for op, instructions in computed.items() for instruction in instructions)
         by_name = {instruction.name: instruction for instruction in module.instructions()}
-        self._callers = grouped((called, i) for i in module.instructions() for called in i.called_ids)
-        self._users = grouped((operand, i) for i in module.instructions() for operand in i.operands)
+        self._callers = group((called, i) for i in module.instructions() for called in i.called_ids)
+        self._users = group((operand, i) for i in module.instructions() for operand in i.operands)
         # By computation, the instructions in the order in which they start. Instructions inside fusions have no schedule.
         self._sequences: dict[int, list[Instruction]] = {}
         for found in module.proto.schedule.sequences:
@@ -124,7 +124,7 @@ class Schedule:
         first, last = self.position(begin), self.position(self.end_of(begin))
         return [i for i in self.sequence_of(begin)[first + 1 : last] if self.computes(i)]
 
-    def overlapping(self, begin: Instruction) -> list[Instruction]:
+    def find_overlapping(self, begin: Instruction) -> list[Instruction]:
         """As `beside`, with the asynchronous instructions that are under way when this one begins."""
         here = self.position(begin)
         pairs = [(i, end) for i, end in self._ends.items() if i.computation is begin.computation and self.computes(i)]

@@ -81,7 +81,7 @@ def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | 
     facts, outside = set(), []
     for member in members:
         runners = [r for i in member.instructions for r in schedule.runners(i)]
-        begins = {r: schedule.overlapping(r) for r in runners if r.opcode == "async-start"}
+        begins = {r: schedule.find_overlapping(r) for r in runners if r.opcode == "async-start"}
         beside |= begins
         facts |= {(member.op.id, work) for found in begins.values() for work in _work(found, schedule)}
         outside += [] if begins else member.instructions

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag._util.files import as_file_name, write_atomically
-from hlotag._util.groups import grouped
+from hlotag._util.groups import group
 from hlotag.audits import cost
 from hlotag.audits.model import RANK, Findings, Op, Tag, TagState
 from hlotag.errors import HlotagError
@@ -49,7 +49,7 @@ def write(audit: Findings, path: Path) -> list[Path]:
 
     For `audit.json`, these are `audit.state.json` and `audit.KEY.json`. Returns the files, the graph first.
     """
-    by_op = grouped((tag.op.id, tag) for tag in audit.tags)
+    by_op = group((tag.op.id, tag) for tag in audit.tags)
     nodes = [_node(op, audit, by_op.get(op.id, [])) for op in audit.ops]
     documents: dict[Path, Any] = {path: {"label": audit.name, "graphs": [{"id": _GRAPH, "nodes": nodes}]}}
     for name, results in _node_data(audit, by_op):

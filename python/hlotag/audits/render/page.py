@@ -21,11 +21,11 @@ from hlotag.audits.report import (
     UNTAGGED_COLUMNS,
     Problem,
     Reported,
+    describe_folded,
     effects_in_words,
     facts_in_words,
-    folded_in_words,
     kernel_rows,
-    untagged_rows,
+    list_untagged_lines,
 )
 
 _STATES = tuple(TagState)
@@ -81,7 +81,7 @@ def _report(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) ->
     states = "".join(
         f'<li><a href="#search={quote(str(state))}" title="{escape(state.meaning)}">'
         f'{audit.counts[state]} <span class="state {state}">{escape(str(state))}</span></a></li>'
-        for state in _ended_in(audit)
+        for state in _list_end_states(audit)
     )
     return "\n".join(
         [
@@ -94,7 +94,7 @@ def _report(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) ->
             *_effects(audit),
             *_entries(audit),
             *_kernels(audit),
-            *_untagged(audit),
+            *_render_untagged(audit),
         ]
     )
 
@@ -147,8 +147,8 @@ def _effects(audit: Reported) -> Iterable[str]:
     yield f"</dl>{_more(len(rows), _ROWS)}</section>"
 
 
-def _untagged(audit: Reported) -> Iterable[str]:
-    if rows := untagged_rows(audit):
+def _render_untagged(audit: Reported) -> Iterable[str]:
+    if rows := list_untagged_lines(audit):
         yield '<section id="untagged"><h2>Lines without a tag</h2>'
         yield f"<details><summary>{count(len(rows), 'line')}, those with most work first</summary>"
         yield _table(UNTAGGED_COLUMNS, (map(escape, row) for row in rows[:_ROWS]))
@@ -182,7 +182,7 @@ def _entries(audit: Reported) -> Iterable[str]:
 
     yield '<section id="tags"><h2>Keys and values</h2>'
     yield _table(("tag", *phases, *map(str, states)), map(cells, rows[:_ROWS]))
-    if folded := folded_in_words(audit):
+    if folded := describe_folded(audit):
         yield f"<p>{escape(folded)}</p>"
     yield f"{_more(len(rows), _ROWS, 'the search below finds their tags')}</section>"
 
@@ -272,7 +272,7 @@ def _source_lines(audit: Reported) -> dict[str, str]:
     return {place: text for place, text in texts.items() if text}
 
 
-def _ended_in(audit: Reported) -> list[TagState]:
+def _list_end_states(audit: Reported) -> list[TagState]:
     """The states that tags ended in, those that need attention first."""
     return sorted(audit.counts, key=RANK.__getitem__)
 

@@ -22,11 +22,11 @@ from hlotag.audits.report import (
     UNTAGGED_COLUMNS,
     Problem,
     Reported,
+    describe_folded,
     effects_in_words,
     facts_in_words,
-    folded_in_words,
     kernel_rows,
-    untagged_rows,
+    list_untagged_lines,
 )
 from hlotag.errors import ArgumentError
 
@@ -82,7 +82,7 @@ def renderable(audit: Reported, width: int) -> RenderableType:
     parts: list[RenderableType] = [title, sentence, *problems(report.problems), *_effects(audit)]
     if audit.tags:
         parts.append(_table(audit, width))
-    if folded := folded_in_words(audit):
+    if folded := describe_folded(audit):
         parts.append(Text(folded, style="dim"))
     parts += [Text(printable(f"note: {note}"), style="dim") for note in audit.notes]
     return Group(*parts)
@@ -132,9 +132,9 @@ def tags_table(audit: Reported) -> Table:
     return _list_rows(("tag", "phase", "operation", "source", "state", "on", "work"), map(cells, tags))
 
 
-def untagged_table(audit: Reported) -> Table:
+def make_untagged_table(audit: Reported) -> Table:
     """Renders the source lines whose operations have no tag, those with most work first."""
-    return _list_rows(UNTAGGED_COLUMNS, untagged_rows(audit))
+    return _list_rows(UNTAGGED_COLUMNS, list_untagged_lines(audit))
 
 
 def kernel_table(audit: Reported, name: str) -> Table:
