@@ -159,7 +159,7 @@ def test_arguments_that_make_no_sense_are_errors():
         ({"fun": loss, "steps": 0}, "steps=0: give the number of calls"),
         ({"fun": loss, "steps": True}, "steps=True"),
         ({"fun": 3}, "needs a function, not int"),
-        ({"fun": loss, "audit": "a.json"}, "a function is audited here"),
+        ({"fun": loss, "audit": "a.json"}, "a function is audited before it runs"),
         ({"fun": loss, "trace_dir": "t"}, "or trace_dir="),
     ]:
         positional = [arguments.pop("fun")] if "fun" in arguments else []

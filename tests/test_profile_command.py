@@ -109,7 +109,7 @@ def test_a_baseline_finds_what_became_slower(traced, capsys):
 
 ERRORS = [
     (["profile", "trace"], "a trace needs --audit FILE"),
-    (["profile", "train.py:step", "--audit", "a.json"], "--audit is for a trace"),
+    (["profile", "train.py:step", "--audit", "a.json"], "--audit a.json goes with the folder of a trace"),
     (["profile", "train.py"], "needs the name of a function"),
     (["profile", "nothing", "--audit", "train.py"], "not JSON"),
     (["profile", "train.py:step", "--baseline", "train.py"], "not JSON"),

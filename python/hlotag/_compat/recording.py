@@ -20,8 +20,8 @@ from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 from hlotag._compat.hooks import Patch, Purpose, SwitchingPatch
 from hlotag._compat.tracing import is_user_filename, without_wrapper
 
-# The equations within an equation of these primitives are the program's: these lower to jaxprs, or call the user's functions.
-# By name, since each JAX has others; of a primitive that is here by mistake, derived operations are not known.
+# Primitives that lower to a jaxpr or call the user's functions. The equations within theirs are operations of the program.
+# By name, because each JAX version has its own. hlotag would not see what derives from a primitive listed by mistake.
 _OPEN = frozenset(
     [
         "call",

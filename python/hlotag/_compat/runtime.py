@@ -158,7 +158,10 @@ def compile_module(module: ir.Module, options: Mapping[str, Any]) -> Any:
     shape = _shape(module)
     devices = np.array(backend.local_devices()[: math.prod(shape)], dtype=object)
     if len(devices) < math.prod(shape):
-        raise RuntimeError(f"the module needs {math.prod(shape)} devices, but there are {len(devices)}")
+        raise RuntimeError(
+            f"the module needs {math.prod(shape)} devices, but there are {len(devices)}; on CPU, set "
+            f"XLA_FLAGS=--xla_force_host_platform_device_count={math.prod(shape)}"
+        )
     built = compiler.get_compile_options(*shape, devices.reshape(shape), dict(options), backend=backend)
     return compiler.backend_compile_and_load(backend, module, _jax.DeviceList(tuple(devices)), built, [])
 

@@ -209,7 +209,7 @@ class _PluginTransformation:
         del self._results[number]
 
 
-# What XLA was given, for the life of the process: a compilation on another thread may still call a removed callback.
+# The callbacks given to XLA. Never freed: a compilation on another thread may still call one that was removed.
 _registered: list[Any] = []
 
 

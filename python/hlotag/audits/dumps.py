@@ -68,7 +68,7 @@ def find(folder: Path) -> list[Dump]:
     found: dict[str, Dump] = {}
     for file in sorted(folder.iterdir(), key=lambda file: (file.name, file.suffix)):
         match = _FILE.fullmatch(file.name)
-        # Reading a pipe would block, and a link may lead to what the user did not name.
+        # Skip pipes, whose reading would block, and links out of the folder.
         if match is None or not file.is_file() or file.resolve().parent != folder.resolve():
             continue
         dump = found.setdefault(match["module"], Dump(match["module"]))

@@ -24,8 +24,8 @@ def live_operations(module: ir.Module) -> set[Any]:
 class _Search:
     def __init__(self, module: ir.Module) -> None:
         self.live: set[Any] = set()
-        # Results of operations, and arguments of functions and regions, each as the operation and a number. Whatever has both
-        # needs the same for both.
+        # Values, each as an operation and a number: a result of the operation, or an argument of its function or region. An
+        # operation with both (a loop) needs the same operand for the result and the argument of one number.
         self._seen: set[tuple[Any, int]] = set()
         self._todo: list[tuple[Any, int]] = []
         self._last: dict[tuple[Any, int], Any] = {}

@@ -65,7 +65,7 @@ class Matching:
         """The operations that an instruction computes, among those that it came from. `names` are those it is named after."""
         found = [n for n in numbers if may_be(self._ops[n].name, opcode) and not _is_part(self._ops[n].name, opcode)]
         if opcode in CARRIERS and not set(names[:1]) & set(found):
-            # It moves the result of the operation that its name begins with, into which XLA merged the others.
+            # The name begins with the operation whose result is moved. XLA merged the other named operations into that one.
             return [n for n in found if n not in names]
         if len(found) < 2 or kind_of(opcode) != Kind.POINTWISE:
             return found

@@ -93,7 +93,9 @@ def _profile(args: argparse.Namespace) -> Profile:
             )
         return profile_trace(Path(args.program), args.audit, by)
     if args.audit:
-        raise HlotagError("--audit is for a trace; a program is audited here")
+        raise HlotagError(
+            f"--audit {args.audit} goes with the folder of a trace; leave it out: {args.program} is audited before it runs"
+        )
     with programs.load_in_stage(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
         if not callable(function):
             raise HlotagError(f"{args.program}: a lowered program has no arguments to run it with; return (function, arguments)")

@@ -124,7 +124,7 @@ class Transformations:
             self._silent.add((platform, options))
             return
         after = {i.name: i.source for module in of_executable(executable) for i in module.instructions()}
-        # The first answer stands: XLA numbers the frames of a program that it compiles again otherwise.
+        # Keep the first result: XLA numbers frames differently when it compiles the same program again.
         known = Platform(
             keeps_aliases=any("input_output_alias" in module.to_string() for module in executable.hlo_modules()),
             renumbers_frames=any(after.get(name, source) != source for name, source in sources.items()),

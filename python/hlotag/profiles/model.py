@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hlotag.profiles.program import Program
     from hlotag.profiles.trace import Device
 
-# Values of rows without a key, in the order of a table: what no operation of the program took.
+# The rows for time outside the program's operations, in the order of a table.
 ADDED = "added by XLA"
 OTHERS = "other programs"
 GRAPHS = "command buffers"

@@ -88,7 +88,7 @@ def profile(
         if not callable(fun):
             raise ArgumentError(f"hlotag.profile needs a function, not {type(fun).__name__}")
         if audit is not None:
-            raise ArgumentError("audit= is for a trace that was made elsewhere; a function is audited here")
+            raise ArgumentError("audit= goes with trace_dir=; leave it out: a function is audited before it runs")
         return _profile_function(fun, args, kwargs, steps, by)
     if args or kwargs or audit is None:
         raise ArgumentError("trace_dir= needs audit=, the audit of the traced program or the file of its JSON, and no arguments")
@@ -139,7 +139,7 @@ def _profile_function(
 
 def _caller(fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Any], float]:
     """Returns what calls the program in a context and waits for its results, and returns how many seconds that took."""
-    # Static arguments are no arguments of what was compiled, and other libraries' wrappers call it in their own way.
+    # The compiled program takes no static arguments, and wrappers of other libraries change the arguments: then call the wrapper.
     is_plain = jax.tree.structure((tuple(args), kwargs)) == audited.compiled.in_tree
     run = audited.compiled if is_plain else fun if hasattr(fun, "lower") else jax.jit(fun)
     donates = any(info.donated for info in jax.tree.leaves(audited.lowered.args_info))

@@ -21,7 +21,7 @@ import numpy as np
 from hlotag._text import list_some
 from hlotag.errors import ParseError
 
-# What runs other instructions; on CPU also in other threads, after its own event ended.
+# Instructions that run others. On CPU, the others may run in other threads, and end after the event of the first.
 _CONTAINER = re.compile(r"(while|conditional|call)(\.\d+)*")
 _OPS, _ASYNC, _MODULES = "XLA Ops", "Async XLA Ops", "XLA Modules"
 # Lines that XProf derives from those of the streams.

@@ -179,7 +179,7 @@ def register_key(
         if known is not None and known.reserved:
             raise TagError(f"key {name!r} is reserved and cannot be registered: {known.doc}")
         if known is not None and known != key:
-            raise TagError(f"key {name!r} is known with another meaning: {known}")
+            raise TagError(f"key {name!r} is known with another meaning, choose another name: {known}")
         _registered[name] = key
     return key
 

@@ -64,7 +64,9 @@ class Scopes:
             if entry.owner is owner and entry.is_open:
                 break
         else:
-            raise ScopeError(f"a {self._kind} block was left in a thread that had not entered it")
+            raise ScopeError(
+                f"a {self._kind} block was left in a thread that had not entered it; leave it in the thread that entered it"
+            )
         entry.is_open = False
         self._task.set(self._of_task())
         while stack and not stack[-1].is_open:

@@ -74,7 +74,9 @@ class ExecuteResults:
         """
         handlers = list(handlers)
         if strict and len(handlers) != len(self):
-            raise ArgumentError(f"there are {len(self)} results left, and {len(handlers)} handlers for them")
+            raise ArgumentError(
+                f"handlers must be one for each of the {len(self)} results left, got {len(handlers)}; strict=False takes fewer"
+            )
         with _explain_refusals():
             taken = self.jaxlib_object.disassemble_prefix_into_single_device_arrays(len(handlers))
         return [handler(arrays) for handler, arrays in zip(handlers, taken, strict=True)]

@@ -16,10 +16,10 @@ from hlotag.tagging import keys
 
 __all__ = ["JUDGES", "find", "find_apart", "keys_to_compare", "keys_to_judge", "without_lost"]
 
-# A judge returns what it sees, or text: the reason why there is nothing to judge.
+# Returns what the compiled module shows; or the reason, as text, why it shows nothing.
 Judge = Callable[[Sequence[Member], Schedule, str], Seen | str]
 
-# By key, what it is about and the function that looks for it.
+# By key, the part of the compiled module that an effect is seen in, and the judge.
 JUDGES: Mapping[str, tuple[str, Judge]] = {
     "_scheduling_group_id": ("schedule", scheduling.group),
     "_xla_stream_annotation": ("stream", scheduling.stream),
@@ -32,7 +32,7 @@ JUDGES: Mapping[str, tuple[str, Judge]] = {
     "combiner_key": ("collectives", collectives.combiner_key),
     "collective_group_key": ("launch", collectives.launch_group),
 }
-# Their judges look at operations too that have no instruction of their own. The others need one that is more than glue.
+# The keys whose judges also take operations without an instruction. Other judges take operations with a computing instruction.
 _OF_ALL = {"_xla_buffer_placement", "inlineable", "skip-simplify-while-loops_trip-count-one"}
 _NOT_SHOWN = "the compiled module does not show its effect"
 _NOT_COMPARED = "not compared with the program without the tags"
