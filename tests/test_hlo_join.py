@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every instruction has the tags of the operations that it came from, on the programs and by the truth of `hlo_programs`."""
 
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,19 +8,9 @@ import pytest
 from jax import lax
 from jax.extend.mlir import ir
 
+import hlo_programs
 import hlotag
-from hlo_programs import (
-    ATTRIBUTES,
-    HEAVY,
-    NEVER_TAGGED,
-    PROGRAMS,
-    compiled_instructions,
-    has_signature,
-    is_xlas_own,
-    program,
-    sign_operations,
-    signature_of_instruction,
-)
+from hlo_programs import PROGRAMS, compiled_instructions, is_xlas_own, program
 from hlotag import _compat, _core
 from hlotag._compat.bindings import capsule
 from hlotag.hlo import join, opcodes, proto
@@ -33,11 +21,12 @@ from hlotag.hlo.restore import Rules
 from hlotag.lowering import hlo_stage
 from hlotag.mlir import connection
 from hlotag.mlir.modules import new_context, parse_module
+from programs import W, X
 
 
 @pytest.fixture(scope="module")
 def signed() -> str:
-    hlotag.register_pass(sign_operations, name="test-sign-operations")
+    hlotag.register_pass(hlo_programs.sign_operations, name="test-sign-operations")
     return f"{hlotag.DEFAULT_PIPELINE},test-sign-operations"
 
 
@@ -57,23 +46,27 @@ def compiled(name: str, **stage) -> list[Instruction]:
 def test_no_tag_is_lost_and_no_heavy_one_is_wrong(name, signed):
     instructions = compiled(name, pipeline=signed)
     assert [i for i in instructions if "t" not in i.attributes and not is_xlas_own(i)] == []
-    heavy = {i: s for i in instructions if (s := signature_of_instruction(i)) is not None}
+    heavy = {i: s for i in instructions if (s := hlo_programs.signature_of_instruction(i)) is not None}
     assert len(heavy) >= 3
-    assert {i: (i.attributes, s) for i, s in heavy.items() if not has_signature(i, s)} == {}
+    assert {i: (i.attributes, s) for i, s in heavy.items() if not hlo_programs.has_signature(i, s)} == {}
 
 
 def test_without_the_hlo_stage_tags_are_lost(signed):
     instructions = compiled("mlp", pipeline=signed, hlo=False)
     assert [i for i in instructions if "t" not in i.attributes and not is_xlas_own(i)]
-    assert [i for i in instructions if (s := signature_of_instruction(i)) is not None and not has_signature(i, s)]
+    assert [
+        i
+        for i in instructions
+        if (s := hlo_programs.signature_of_instruction(i)) is not None and not hlo_programs.has_signature(i, s)
+    ]
 
 
 def number_operations(module: ir.Module) -> None:
     """Tags each operation with its number. Slow to compile, and XLA moves attributes too, but it does not use names to do so."""
     with module.context:
         for number, operation in enumerate(walk(module.operation)):
-            if operation.name not in NEVER_TAGGED:
-                operation.attributes[ATTRIBUTES] = ir.DictAttr.get({"number": ir.StringAttr.get(str(number))})
+            if operation.name not in hlo_programs.NEVER_TAGGED:
+                operation.attributes[hlo_programs.ATTRIBUTES] = ir.DictAttr.get({"number": ir.StringAttr.get(str(number))})
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "transformer"])
@@ -87,7 +80,7 @@ def test_joins_agree_with_unique_attributes(name, numbered):
         ids = record.ids[instruction.name]
         number = instruction.attributes.get("number", "")
         # Whether what only moves a value is its operand's or its own is anybody's guess; heavy ones have a better truth.
-        if not number.isdigit() or instruction.opcode in MOVES | set(HEAVY.values()) | {"fusion"}:
+        if not number.isdigit() or instruction.opcode in MOVES | set(hlo_programs.HEAVY.values()) | {"fusion"}:
             continue
         # One of several merged operations of a kind, or a piece of an expansion.
         kinds = {record.origins[i].op for i in ids}
@@ -99,10 +92,6 @@ def test_joins_agree_with_unique_attributes(name, numbered):
     assert agree > 10
 
 
-def without_attributes(optimized: str) -> str:
-    return re.sub(r", frontend_attributes=\{[^}]*\}", "", optimized)
-
-
 def tags(function, *arguments, hlo=True):
     """{opcode: tags} of a program's named instructions."""
     found: dict[str, list[dict[str, str]]] = {}
@@ -110,9 +99,6 @@ def tags(function, *arguments, hlo=True):
         for i in compiled_instructions(jax.jit(lambda *a: function(*a)).lower(*arguments)):
             found.setdefault(i.opcode, []).append(i.attributes)
     return found
-
-
-X, W = np.ones((4, 8), np.float32), np.ones((8, 8), np.float32)
 
 
 def folded_transpose(x, w):
@@ -325,39 +311,34 @@ def test_equal_fusions_with_different_tags_share_a_kernel():
     assert {i.attributes.get("layer") for i in after.instructions() if i.opcode == "tanh"} == {"0", "1"}
 
 
-def test_a_number_of_another_program_is_named():
+def numbered_operations(text: str):
     connection.ensure()
     with new_context():
-        module = parse_module("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }")
-        numbered = _core.number_operations(capsule(module), "abc", every=True)
+        module = parse_module(text)  # A capsule keeps no module alive.
+        return _core.number_operations(capsule(module), "abc", every=True)
+
+
+def test_a_number_of_another_program_is_named():
+    operations = numbered_operations("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }")
     found = proto.read(_compat.runtime.hlo_from_text("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }"))
     found.computations[0].instructions[0].metadata.op_name = "\x01abc:7\x01/sin"
-    with pytest.raises(ValueError, match=f"names operation 7, but the program has {len(numbered)} operations"):
-        numbered.join(proto.write(found), opcodes)
+    with pytest.raises(ValueError, match=f"names operation 7, but the program has {len(operations)} operations"):
+        operations.join(proto.write(found), opcodes)
+
+
+def function_of(name: str, *operations: str) -> str:
+    """A function of a scalar: a chain of operations."""
+    body = "".join(f"%{n + 1} = {operation.format(f'%{n}')}\n" for n, operation in enumerate(operations))
+    visibility = "public" if name == "main" else "private"
+    body = body.replace("%0", "%x") + f"return %{len(operations)} : tensor<f32>"
+    return f"func.func {visibility} @{name}(%x: tensor<f32>) -> tensor<f32> {{ {body} }}\n"
 
 
 def test_a_value_is_known_through_any_number_of_calls():
-    depth = 200
-    functions = [
-        f"func.func private @f{i}(%x: tensor<f32>) -> tensor<f32> {{ %0 = call @f{i + 1}(%x) : (tensor<f32>) -> tensor<f32>\n"
-        "return %0 : tensor<f32> }"
-        for i in range(depth)
-    ]
-    text = f"""
-    func.func public @main(%x: tensor<f32>) -> tensor<f32> {{
-      %0 = stablehlo.sine %x : tensor<f32>
-      %1 = call @f0(%0) : (tensor<f32>) -> tensor<f32>
-      return %1 : tensor<f32>
-    }}
-    {" ".join(functions)}
-    func.func private @f{depth}(%x: tensor<f32>) -> tensor<f32> {{
-      %0 = stablehlo.cosine %x : tensor<f32>
-      return %0 : tensor<f32>
-    }}"""
-    connection.ensure()
-    with new_context():
-        module = parse_module(text)
-        operations = _core.number_operations(capsule(module), "ab", every=True)
+    depth, call = 200, "call @f{}({{}}) : (tensor<f32>) -> tensor<f32>"
+    text = function_of("main", "stablehlo.sine {} : tensor<f32>", call.format(0))
+    text += "".join(function_of(f"f{i}", call.format(i + 1)) for i in range(depth))
+    operations = numbered_operations(text + function_of(f"f{depth}", "stablehlo.cosine {} : tensor<f32>"))
     names = [operations[i][0] for i in range(len(operations))]
     sine, cosine = names.index("stablehlo.sine"), names.index("stablehlo.cosine")
     assert operations[cosine][2] == (sine,)
@@ -365,15 +346,7 @@ def test_a_value_is_known_through_any_number_of_calls():
 
 
 def test_functions_that_call_each_other_are_read():
-    text = """
-    func.func public @main(%x: tensor<f32>) -> tensor<f32> {
-      %0 = call @main(%x) : (tensor<f32>) -> tensor<f32>
-      return %0 : tensor<f32>
-    }"""
-    connection.ensure()
-    with new_context():
-        module = parse_module(text)
-        operations = _core.number_operations(capsule(module), "ab", every=True)
+    operations = numbered_operations(function_of("main", "call @main({}) : (tensor<f32>) -> tensor<f32>"))
     assert operations.results() == (None,)
 
 
