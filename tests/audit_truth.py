@@ -51,20 +51,12 @@ def set_entries(operation: ir.Operation, entries: dict[str, str]) -> None:
 
 @dataclass
 class Case:
-    """A program with tags on some of its operations.
-
-    Attributes:
-        lowered: with the tags.
-        names: of the operations.
-        tags: the value of the key, by operation.
-        growing: the broadcasts with more elements than their operand.
-        key: of the tags.
-    """
+    """A program with tags on some of its operations."""
 
     lowered: Any
-    names: list[str]
-    tags: dict[int, str]
-    growing: set[int]
+    names: list[str]  # of the operations
+    tags: dict[int, str]  # by operation, the value of the key
+    growing: set[int]  # the broadcasts with more elements than their operand
     key: str = "t"
 
 
@@ -110,21 +102,13 @@ def copy_of(lowered: Any) -> ir.Module:
 
 @dataclass
 class Seen:
-    """An HLO module.
+    """An HLO module, by the names of its instructions."""
 
-    Attributes:
-        by: the pass that made it so.
-        instructions: of it, by name.
-        borne: by instruction, the operations whose entries it bears.
-        named: by instruction, the operations it is named after, callers left out.
-        inside: by instruction, the calls it was inlined from.
-    """
-
-    by: str
+    by: str  # the pass that made it so
     instructions: dict[str, Any]
-    borne: dict[str, set[int]]
-    named: dict[str, list[int]]
-    inside: dict[str, set[int]]
+    borne: dict[str, set[int]]  # the operations whose entries an instruction bears
+    named: dict[str, list[int]]  # the operations it is named after, callers left out
+    inside: dict[str, set[int]]  # the calls it was inlined from
 
 
 def see(by: str, module: HloModule) -> Seen:
@@ -218,11 +202,7 @@ READERS = {"convert-memory-placement-to-internal-annotations", "async-collective
 
 
 class Truth:
-    """What became of the tags of a case.
-
-    Args:
-        case: the program.
-    """
+    """What became of the tags of a case."""
 
     def __init__(self, case: Case) -> None:
         self._case = case

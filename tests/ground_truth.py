@@ -161,21 +161,15 @@ def backward_ops(module: ir.Module) -> set[int]:
 
 @dataclass
 class Fidelity:
-    """Backward operations with a known origin: how many got the right kind, a wrong one, none.
-
-    Attributes:
-      total, right, wrong: all operations.
-      heavy_total, heavy_right: those of `HEAVY`.
-      products_missed: products without the right tag.
-      errors: (operation, location, true id, id) of the wrong ones and those without.
-    """
+    """Backward operations with a known origin: how many got the right kind, a wrong one, none."""
 
     total: int = 0
     right: int = 0
     wrong: int = 0
-    heavy_total: int = 0
+    heavy_total: int = 0  # of those of `HEAVY`
     heavy_right: int = 0
-    products_missed: int = 0
+    products_missed: int = 0  # products without the right tag
+    # Of the wrong ones and those without: operation, location, true id, id.
     errors: list[tuple[str, str, str | None, str | None]] = field(default_factory=list)
 
     @property

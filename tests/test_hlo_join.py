@@ -140,34 +140,101 @@ def simplified(x, w):
     return y @ w
 
 
-@pytest.mark.parametrize(
-    ("function", "opcode", "expected"),
-    [
-        (folded_transpose, "dot", {"k": "dot"}),
-        (untagged_dot, "dot", {}),
-        # The union; the first in the program wins where they differ.
-        (equal_operations, "sine", {"k": "first", "a": "1", "b": "2"}),
-        (simplified, "sine", {"k": "sine"}),
-    ],
-)
-def test_rules(function, opcode, expected):
-    assert all(found == expected for found in tags(function, X, W)[opcode])
+def in_one_place(x, w):
+    with hlotag.tagged({"_scheduling_group_id": "1", "k": "v"}):
+        return jnp.square(x) * 3
 
 
-def test_equal_complex_numbers_are_known():
+def experts(kept, slots, x, w, gate):
+    """The contraction that uses the second product becomes a multiplication, whose operands XLA writes in another order."""
+    with hlotag.tagged({"k": "dispatch"}):
+        dispatch = jnp.einsum("nke,nkec->nec", kept, slots)
+        rows = jnp.einsum("nec,nd->ecd", dispatch, x)
+    with hlotag.tagged({"k": "expert"}):
+        hidden = jnp.einsum("ecf,efd->ecd", rows, w)
+    with hlotag.tagged({"k": "combine"}):
+        return jnp.square(jnp.einsum("nec,ecd,nke,nk->nd", dispatch, hidden, kept, gate)).mean()
+
+
+def images(x, up, depthwise):
+    """The gradient of a depthwise kernel: a nameless convolution, and a reduction of its diagonal."""
+    layout = ("NHWC", "HWIO", "NHWC")
+    with hlotag.tagged({"k": "up"}):
+        x = lax.conv_general_dilated(x, up, (1, 1), "SAME", dimension_numbers=layout)
+    with hlotag.tagged({"k": "depthwise"}):
+        x = lax.conv_general_dilated(x, depthwise, (1, 1), "SAME", dimension_numbers=layout, feature_group_count=4)
+    return jnp.square(x).sum()
+
+
+def attention_of_one_head(x, w):
+    """XLA writes constants second: the nameless product is the second operand of `2 * product`."""
+    with hlotag.tagged({"k": "heads"}):
+        q, k, v = (part[:, :, None] for part in jnp.split(x @ w, 3, -1))
+    with hlotag.tagged({"k": "attention"}):
+        weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+    return 2 * mixed
+
+
+def writes(x, w):
+    """Whether the indices are within bounds is the same in each round: XLA takes that out of the loop."""
+
+    def step(x, row):
+        with hlotag.tagged({"k": "write"}):
+            return x.at[0, 1].set(row), ()
+
+    with hlotag.tagged({"k": "loop"}):
+        return jax.lax.scan(step, x, w)[0]
+
+
+def k(*values: str) -> list[dict[str, str]]:
+    return [{"k": value} for value in values]
+
+
+HEADS = (2, 5, 8), (8, 24)
+RULES = {
+    "a folded transpose": (folded_transpose, ((4, 8), (8, 8)), "dot", k("dot")),
+    "the transpose of a product without a tag": (untagged_dot, ((4, 8), (8, 8)), "dot", [{}]),
+    # The union; the first in the program wins where they differ.
+    "equal operations": (equal_operations, ((4, 8), (8, 8)), "sine", [{"k": "first", "a": "1", "b": "2"}]),
     # An expansion of each of the two sines that are computed.
-    found = sorted(tags(equal_complex, X, W)["sine"], key=len)
-    assert found == [{"k": "third", "c": "3"}, {"k": "first", "a": "1", "b": "2"}]
+    "equal complex numbers": (
+        *(equal_complex, ((4, 8), (8, 8)), "sine"),
+        [{"k": "first", "a": "1", "b": "2"}, {"k": "third", "c": "3"}],
+    ),
+    "a sum with nothing": (simplified, ((4, 8), (8, 8)), "sine", k("sine")),
+    "a helper of what is in one place": (in_one_place, ((4, 8), (8, 8)), "constant", k("v")),
+    "what is in one place": (
+        *(in_one_place, ((4, 8), (8, 8)), "multiply"),
+        [{"_scheduling_group_id": "1", "k": "v"}, {"_scheduling_group_id": "1", "k": "v"}],
+    ),
+    "what a contraction becomes": (
+        *(jax.grad(images, 2), ((2, 8, 8, 3), (3, 3, 3, 4), (3, 3, 1, 4)), "convolution"),
+        k("depthwise", "depthwise", "up"),
+    ),
+    # The gradient of a broadcast is no contraction, and XLA names the product that it is of after it.
+    "a sum over a dimension of size 1": (
+        *(jax.grad(lambda *a: attention_of_one_head(*a).sum(), (0, 1)), HEADS, "dot"),
+        k(*["attention"] * 5, *["heads"] * 3),
+    ),
+    "operands that XLA swaps": (attention_of_one_head, HEADS, "dot", k("attention", "attention", "heads")),
+    "what XLA takes out of a loop": (writes, ((2, 2, 3, 9, 4), (5, 3, 9, 4)), "reduce", k("write")),
+}
 
 
-def test_helpers_do_not_get_what_names_one_place():
-    def f(x):
-        with hlotag.tagged({"_scheduling_group_id": "1", "k": "v"}):
-            return jnp.square(x) * 3
+@pytest.mark.parametrize("case", RULES)
+def test_rules(case):
+    function, shapes, opcode, expected = RULES[case]
+    found = tags(function, *(np.ones(shape, np.float32) for shape in shapes))[opcode]
+    assert sorted(found, key=str) == sorted(expected, key=str)
 
-    found = tags(f, X)
-    assert found["constant"] == [{"k": "v"}]
-    assert {"_scheduling_group_id": "1", "k": "v"} in found["multiply"]
+
+def test_a_product_without_a_name_is_the_operand_that_has_its_size():
+    arguments = [np.ones(shape, np.float32) for shape in ((7, 2, 4), (7, 2, 4, 4), (7, 8), (4, 8, 6), (7, 2))]
+    with hlotag.stage():
+        instructions = compiled_instructions(jax.jit(jax.value_and_grad(experts, (0, 3, 4))).lower(*arguments))
+    dots = [i for i in instructions if i.opcode == "dot"]
+    assert [i.attributes for i in dots if i.dimensions == (7, 4, 1, 4)] == k("dispatch")
 
 
 COLLECTIVES = ({"k": "b", "_scheduling_group_id": "2"}, {"k": "a", "_scheduling_group_id": "1"}, {"k": "b", "c": "1"})
@@ -199,78 +266,6 @@ def test_recorded_joins_are_what_join_gives():
         jax.jit(lambda x, w: folded_transpose(x, w)).lower(X, W).compile()
     (record,) = records
     assert {i.name: ids for i, ids in join(record.before, record.origins).items()} == record.ids
-
-
-def test_a_product_without_a_name_is_the_operand_that_has_its_size():
-    """The contraction that uses it becomes a multiplication, whose operands XLA writes in another order."""
-
-    def experts(kept, slots, x, w, gate):
-        with hlotag.tagged({"k": "dispatch"}):
-            dispatch = jnp.einsum("nke,nkec->nec", kept, slots)
-            rows = jnp.einsum("nec,nd->ecd", dispatch, x)
-        with hlotag.tagged({"k": "expert"}):
-            hidden = jnp.einsum("ecf,efd->ecd", rows, w)
-        with hlotag.tagged({"k": "combine"}):
-            return jnp.square(jnp.einsum("nec,ecd,nke,nk->nd", dispatch, hidden, kept, gate)).mean()
-
-    shapes = (7, 2, 4), (7, 2, 4, 4), (7, 8), (4, 8, 6), (7, 2)
-    arguments = [np.ones(shape, np.float32) for shape in shapes]
-    with hlotag.stage():
-        instructions = compiled_instructions(jax.jit(jax.value_and_grad(experts, (0, 3, 4))).lower(*arguments))
-    dots = [i for i in instructions if i.opcode == "dot"]
-    assert [i.attributes for i in dots if i.dimensions == (7, 4, 1, 4)] == [{"k": "dispatch"}]
-
-
-def test_what_a_contraction_becomes_does_not_have_its_operands():
-    """The gradient of a depthwise kernel: a nameless convolution, and a reduction of its diagonal."""
-
-    def images(x, up, depthwise):
-        layout = ("NHWC", "HWIO", "NHWC")
-        with hlotag.tagged({"k": "up"}):
-            x = lax.conv_general_dilated(x, up, (1, 1), "SAME", dimension_numbers=layout)
-        with hlotag.tagged({"k": "depthwise"}):
-            x = lax.conv_general_dilated(x, depthwise, (1, 1), "SAME", dimension_numbers=layout, feature_group_count=4)
-        return jnp.square(x).sum()
-
-    arguments = [np.ones(shape, np.float32) for shape in ((2, 8, 8, 3), (3, 3, 3, 4), (3, 3, 1, 4))]
-    found = tags(jax.grad(images, 2), *arguments)["convolution"]
-    assert sorted(i["k"] for i in found) == ["depthwise", "depthwise", "up"]
-
-
-def attention_of_one_head(x, w):
-    with hlotag.tagged({"k": "heads"}):
-        q, k, v = (part[:, :, None] for part in jnp.split(x @ w, 3, -1))
-    with hlotag.tagged({"k": "attention"}):
-        weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
-        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, v)
-    return 2 * mixed
-
-
-def test_a_sum_over_a_dimension_of_size_1_is_no_contraction():
-    """It is the gradient of a broadcast, and XLA names the product that it is of after it."""
-    arguments = np.ones((2, 5, 8), np.float32), np.ones((8, 24), np.float32)
-    found = tags(jax.grad(lambda *a: attention_of_one_head(*a).sum(), (0, 1)), *arguments)["dot"]
-    assert sorted(i["k"] for i in found) == ["attention"] * 5 + ["heads"] * 3
-
-
-def test_operands_that_xla_swaps_are_known():
-    """It writes constants second: the nameless product is the second operand of `2 * product`."""
-    found = tags(attention_of_one_head, np.ones((2, 5, 8), np.float32), np.ones((8, 24), np.float32))["dot"]
-    assert sorted(i["k"] for i in found) == ["attention", "attention", "heads"]
-
-
-def test_what_xla_takes_out_of_a_loop_is_that_of_its_users_there():
-    def f(x, w):
-        def step(x, row):
-            with hlotag.tagged({"k": "write"}):
-                return x.at[0, 1].set(row), ()
-
-        with hlotag.tagged({"k": "loop"}):
-            return jax.lax.scan(step, x, w)[0]
-
-    found = tags(f, np.ones((2, 2, 3, 9, 4), np.float32), np.ones((5, 3, 9, 4), np.float32))
-    # Whether the indices are within bounds is the same in each round.
-    assert found["reduce"] == [{"k": "write"}]
 
 
 def test_a_fusion_has_the_tags_of_its_heaviest_operation():

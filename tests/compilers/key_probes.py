@@ -235,25 +235,15 @@ def unused_kernel(x, **attrs):
 
 @dataclass(frozen=True)
 class Probe:
-    """A program that shows whether a key is read.
+    """A program that shows whether a key is read."""
 
-    Attributes:
-        value: Of the key.
-        program: Of arrays, and of the tag as keyword arguments.
-        arguments: How many square arrays it takes.
-        shows: What becomes of the program where the key is read.
-        devices: The place in `KINDS`.
-        size: Of the arrays.
-        options: Of the compiler, by platform.
-    """
-
-    value: str
-    program: Callable[..., Any]
-    arguments: int
-    shows: str
-    devices: int = ONE
-    size: int = SIZE
-    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    value: str  # of the key
+    program: Callable[..., Any]  # of arrays, and of the tag as keyword arguments
+    arguments: int  # how many square arrays it takes
+    shows: str  # what becomes of the program where the key is read
+    devices: int = ONE  # the place in `KINDS`
+    size: int = SIZE  # of the arrays
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the compiler, by platform
 
 
 _GEMMS = {"gpu": {"xla_gpu_enable_triton_gemm": False}}
