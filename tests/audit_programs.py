@@ -196,15 +196,12 @@ def shared(x, w, b):
     return bounded(jnp.cumsum(b > 0)), bounded(jnp.cumsum(b < 0))
 
 
-def programs() -> dict[str, Any]:
+def programs() -> dict[str, tuple[Any, tuple]]:
     names = {"mlp": "mlp", "conv": "convolution", "rnn": "rnn", "shard_map": "sharded"}
     scalars = {title: PROGRAMS[name][0] for title, name in names.items()} | {"mix": mix}
-    gradients = {title: jax.grad(function, (0, 1, 2)) for title, function in scalars.items()}
-    others = {
-        function.__name__: function
-        for function in (
-            *(solver, quantised, hoisted, normalized, determinant, repeated, one_place, scanned, noise, waves, heads, masked),
-            *(twice, diagonal, turned, counted, halved, placed, shared, carried, angles, clipped, narrow),
-        )
-    }
-    return {title: (function, (X, W, B)) for title, function in {**gradients, **others}.items()}
+    others = (
+        *(solver, quantised, hoisted, normalized, determinant, repeated, one_place, scanned, noise, waves, heads, masked),
+        *(twice, diagonal, turned, counted, halved, placed, shared, carried, angles, clipped, narrow),
+    )
+    functions = {title: jax.grad(function, (0, 1, 2)) for title, function in scalars.items()} | {f.__name__: f for f in others}
+    return {title: (function, (X, W, B)) for title, function in functions.items()}

@@ -5,15 +5,11 @@ The program is compiled a second time with a distinct value on each tagged opera
 instruction bears, and with a dump after every pass, which says by which pass an operation went. (Distinct values are slow to
 compile; that is why the audit does without.) Which instruction computes an operation is read from a table written by hand
 (`audit_opcodes.py`). What is dead is found by taking away, again and again, what has no uses.
-
-`python tests/audit_truth.py [program ...]` prints where the two differ.
 """
 
 import itertools
-import os
 import random
 import re
-import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
@@ -22,20 +18,16 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-if __name__ == "__main__":
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
-
 import jax
 from jaxlib.mlir import ir
 
 import hlotag
 from audit_opcodes import GLUE, MOVERS, RELABELLED, computes, rewritten
-from audit_programs import programs
 from hlotag import _compat
 from hlotag.audits import TagState, collect, dumps
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
+from hlotag.hlo.origins import directly_in, walk
 from hlotag.lowering import hlo_stage
 from hlotag.mlir.modules import to_bytecode
 from hlotag.tagging import keys
@@ -47,18 +39,7 @@ THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
 
 
 def operations(module: ir.Module) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(parent: ir.Operation) -> None:
-        for region in parent.regions:
-            for block in region.blocks:
-                for view in block.operations:
-                    if view.operation.name not in NEVER:
-                        found.append(view.operation)
-                    visit(view.operation)
-
-    visit(module.operation)
-    return found
+    return [operation for operation in walk(module.operation) if operation.name not in NEVER]
 
 
 def set_entries(operation: ir.Operation, entries: dict[str, str]) -> None:
@@ -70,24 +51,16 @@ def set_entries(operation: ir.Operation, entries: dict[str, str]) -> None:
 
 @dataclass
 class Case:
-    """A program with tags on some of its operations.
-
-    Attributes:
-        lowered: with the tags.
-        names: of the operations.
-        tags: the value of the key, by operation.
-        growing: the broadcasts with more elements than their operand.
-        key: of the tags.
-    """
+    """A program with tags on some of its operations."""
 
     lowered: Any
-    names: list[str]
-    tags: dict[int, str]
-    growing: set[int]
+    names: list[str]  # of the operations
+    tags: dict[int, str]  # by operation, the value of the key
+    growing: set[int]  # the broadcasts with more elements than their operand
     key: str = "t"
 
 
-def make(function: Any, args: tuple, seed: int, share: float = 0.7) -> Case:
+def make(function: Any, args: tuple, seed: int = 0, share: float = 0.7) -> Case:
     lowered = jax.jit(function).lower(*args)
     module = copy_of(lowered)
     chance = random.Random(seed)
@@ -129,21 +102,13 @@ def copy_of(lowered: Any) -> ir.Module:
 
 @dataclass
 class Seen:
-    """An HLO module.
+    """An HLO module, by the names of its instructions."""
 
-    Attributes:
-        by: the pass that made it so.
-        instructions: of it, by name.
-        borne: by instruction, the operations whose entries it bears.
-        named: by instruction, the operations it is named after, callers left out.
-        inside: by instruction, the calls it was inlined from.
-    """
-
-    by: str
+    by: str  # the pass that made it so
     instructions: dict[str, Any]
-    borne: dict[str, set[int]]
-    named: dict[str, list[int]]
-    inside: dict[str, set[int]]
+    borne: dict[str, set[int]]  # the operations whose entries an instruction bears
+    named: dict[str, list[int]]  # the operations it is named after, callers left out
+    inside: dict[str, set[int]]  # the calls it was inlined from
 
 
 def see(by: str, module: HloModule) -> Seen:
@@ -182,18 +147,14 @@ def has_effect(operation: ir.Operation) -> bool:
     if operation.name == "stablehlo.custom_call":
         return "has_side_effect" in operation.attributes and ir.BoolAttr(operation.attributes["has_side_effect"]).value
     effects = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
-    return operation.name in effects or any(has_effect(inner) for inner in inside(operation))
-
-
-def inside(operation: ir.Operation) -> list[ir.Operation]:
-    return [view.operation for region in operation.regions for block in region.blocks for view in block.operations]
+    return operation.name in effects or any(has_effect(inner) for inner in directly_in(operation))
 
 
 def unused(module: ir.Module) -> set[int]:
     """The operations that end up without uses when those without uses are taken away, with all that is in them or that only they
     call; of loops that are left, nothing is taken away that is carried."""
     found = operations(module)
-    functions = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in inside(module.operation) if f.name == "func.func"}
+    functions = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in directly_in(module.operation) if f.name == "func.func"}
     calls: dict[str, list[ir.Operation]] = {name: [] for name in functions}
     for operation in found:
         if operation.name == "func.call":
@@ -202,7 +163,7 @@ def unused(module: ir.Module) -> set[int]:
 
     def with_effect(operation: ir.Operation) -> bool:
         body = callees.get(operation, operation)
-        return has_effect(body) or any(with_effect(inner) for inner in inside(body) if inner.name == "func.call")
+        return has_effect(body) or any(with_effect(inner) for inner in directly_in(body) if inner.name == "func.call")
 
     gone: set[Any] = set()
 
@@ -225,7 +186,7 @@ def unused(module: ir.Module) -> set[int]:
 
     while True:
         bodies = [functions[name] for name, of in calls.items() if of and all(call in gone for call in of)]
-        more = {inner for body in (*gone, *bodies) for inner in inside(body)}
+        more = {inner for body in (*gone, *bodies) for inner in directly_in(body)}
         more |= {
             operation
             for operation in found
@@ -241,11 +202,7 @@ READERS = {"convert-memory-placement-to-internal-annotations", "async-collective
 
 
 class Truth:
-    """What became of the tags of a case.
-
-    Args:
-        case: the program.
-    """
+    """What became of the tags of a case."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
@@ -401,19 +358,13 @@ class Truth:
                     same_name = [n for n in old if set(before.named[n]) & set(after.named[come])]
                     unchanged = [n for n in same_size if n in same_name]
                     folded = [n for n in same_size if n in used]
-                    gone = next(iter([*unchanged, *folded, *same_size, *same_name]), None)
-                    if gone is None:
-                        continue
-                    left = [n for n in left if n != gone]
-                    for number in self._named_or_made(before, made, gone)[:1]:
-                        made[come] = number
+                    for gone in [*unchanged, *folded, *same_size, *same_name][:1]:
+                        left = [n for n in left if n != gone]
+                        for number in self._named_or_made(before, made, gone)[:1]:
+                            made[come] = number
             if after.by == "splitk-rewriter":  # A dot with one dimension more, and a sum over that.
-                sums = {
-                    name: after.instructions[name].operands[0].name
-                    for name in came
-                    if after.instructions[name].opcode == "reduce"
-                }
-                made.update({name: made[dot] for name, dot in sums.items() if dot in made})
+                sums = [i for name in came if (i := after.instructions[name]).opcode == "reduce"]
+                made |= {i.name: made[i.operands[0].name] for i in sums if i.operands[0].name in made}
         return made
 
     def _merged_dots(self) -> dict[str, set[int]]:
@@ -482,13 +433,3 @@ def differences_with_both_stages(case: Case, truth: Truth) -> list[str]:
         if not is_true:
             wrong.append(f"{number} {tag}, without the HLO stage {before}: {tag.steps[-1].detail}; {tag.steps[-1].instructions}")
     return wrong
-
-
-if __name__ == "__main__":
-    for title, (function, args) in programs().items():
-        if len(sys.argv) == 1 or title in sys.argv[1:]:
-            for seed, share in ((0, 0.7), (1, 1.0), (2, 0.3)):
-                print("==", title, seed)
-                case = make(function, args, seed, share)
-                truth = Truth(case)
-                print("\n".join([*differences(case, truth), "-- both stages", *differences_with_both_stages(case, truth)]))

@@ -32,12 +32,10 @@ def made_up(count: int, *, texts: tuple[str, ...] = ("attention", "mlp", "norm")
         ops.append(op)
         if chance.random() < 0.4:
             end = TagState.LOST if len(tags) % max(1, count // 10) == 5 and lost else chance.choice(ENDS)
-            came = Step(
-                Form.LOWERED, TagState.PROPAGATED if backward else TagState.ATTACHED, "hlotag-resolve", "tag of the program"
-            )
+            came = TagState.PROPAGATED if backward else TagState.ATTACHED
             bears = () if end in (TagState.FOLDED, TagState.LOST) else op.instructions
             steps = (
-                came,
+                Step(Form.LOWERED, came, "hlotag-resolve", "tag of the program"),
                 Step(Form.UNOPTIMIZED, TagState.KEPT, instructions=(f"op.{number}",)),
                 Step(Form.OPTIMIZED, end, instructions=bears),
             )

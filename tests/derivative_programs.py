@@ -1,40 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More programs for measuring how much of what autodiff derived is found.
+"""More programs for measuring how much of what autodiff derived is found."""
 
-Those in `DEVELOPMENT` were looked at while the analysis was written. Those in `HELD_OUT` never were: only their totals.
-
-`python tests/derivative_programs.py [program ...]` prints the table of both.
-"""
-
-import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
-import ground_truth
-from ground_truth import Program
+from ground_truth import Program, array
 
-
-def _array(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32) * 0.3
-
-
-X, W, V, B = _array(4, 8), _array(8, 8, seed=1), _array(8, 8, seed=2), _array(8, seed=3)
-IMAGE, KERNEL = _array(2, 3, 8, 8, seed=4), _array(3, 3, 3, 3, seed=5)
+X, W, V = array(4, 8), array(8, 8, seed=1), array(8, 8, seed=2)
+IMAGE, KERNEL = array(2, 3, 8, 8, seed=4), array(3, 3, 3, 3, seed=5)
 
 
 def hessian_vector(function: Callable[..., Any]) -> Callable[..., Any]:
     """Forward over reverse, of the first argument."""
-
-    def product(x: Any, *rest: Any) -> Any:
-        return jax.jvp(lambda x: jax.grad(function)(x, *rest), (x,), (x,))[1]
-
-    return product
+    return lambda x, *rest: jax.jvp(lambda x: jax.grad(function)(x, *rest), (x,), (x,))[1]
 
 
 def second_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,11 +31,7 @@ def each(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def of_batch(function: Callable[..., Any]) -> Callable[..., Any]:
     """grad(vmap) over the first argument."""
-
-    def batched(x: Any, *rest: Any) -> Any:
-        return jax.vmap(function, in_axes=(0,) + (None,) * len(rest))(jnp.stack([x, x]), *rest).sum()
-
-    return jax.grad(batched)
+    return jax.grad(lambda x, *rest: jax.vmap(function, in_axes=(0,) + (None,) * len(rest))(jnp.stack([x, x]), *rest).sum())
 
 
 def everything(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,9 +40,6 @@ def everything(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_value(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: jax.value_and_grad(function, argnums=tuple(range(len(args))))(*args)
-
-
-# --- Development -----------------------------------------------------------------------------------------------------------
 
 
 def cross_entropy(x, w, v):
@@ -157,151 +132,19 @@ def online_softmax(x, w, v):
     return ((out / total[:, None]) @ v).sum()
 
 
-# --- Held out --------------------------------------------------------------------------------------------------------------
-
-
-def gru(x, w, v):
-    def step(h, row):
-        z = jax.nn.sigmoid(row @ w + h @ v)
-        r = jax.nn.sigmoid(row @ v + h @ w)
-        candidate = jnp.tanh(row @ w + (r * h) @ v)
-        return (1 - z) * h + z * candidate, z
-
-    h, _ = lax.scan(step, jnp.zeros(8), x)
-    return (h**2).sum()
-
-
-def rotary_attention(x, w, v):
-    def rotate(q):
-        a, b = jnp.split(q, 2, axis=-1)
-        angle = jnp.arange(4.0)[:, None] * 0.1
-        return jnp.concatenate([a * jnp.cos(angle) - b * jnp.sin(angle), a * jnp.sin(angle) + b * jnp.cos(angle)], -1)
-
-    q, k = rotate(x @ w), rotate(x @ v)
-    scores = jnp.where(np.tri(4, dtype=bool), q @ k.T, -1e9)
-    return (jax.nn.softmax(scores) @ x).mean()
-
-
-def residual_images(image, kernel):
-    for i in range(2):
-        with jax.named_scope(f"stage_{i}"):
-            y = jax.nn.gelu(lax.conv_general_dilated(image, kernel, (1, 1), "SAME"))
-            image = image + lax.conv_general_dilated(y, kernel, (1, 1), "SAME")
-    return image.mean((2, 3)).std()
-
-
-def messages(x, w, v):
-    senders, receivers = jnp.array([0, 1, 2, 3, 0]), jnp.array([1, 2, 3, 0, 2])
-    for _ in range(2):
-        sent = jax.nn.relu(x[senders] @ w)
-        x = x + jax.ops.segment_sum(sent, receivers, num_segments=4) @ v
-    return jnp.linalg.norm(x)
-
-
-def autoencoder(x, w, v):
-    mean, log_variance = x @ w, jnp.clip(x @ v, -2.0, 2.0)
-    noise = jax.random.normal(jax.random.key(0), mean.shape)
-    z = mean + jnp.exp(0.5 * log_variance) * noise
-    rebuilt = jax.nn.sigmoid(z @ w.T)
-    divergence = 0.5 * (jnp.exp(log_variance) + mean**2 - 1.0 - log_variance).sum()
-    return ((rebuilt - x) ** 2).sum() + divergence
-
-
-def runge_kutta(x, w, v):
-    def force(x):
-        return jnp.tanh(x @ w) * v[0]
-
-    for _ in range(2):
-        k1 = force(x)
-        k2 = force(x + 0.5 * k1)
-        k3 = force(x + 0.5 * k2)
-        x = x + (k1 + 2 * k2 + k3) / 6.0
-    return (x**2).mean()
-
-
-def remat_mix(x, w, v):
-    @jax.checkpoint
-    def half(x, w):
-        return x + jnp.tanh(jax.nn.softplus(x @ w) @ w.T)
-
-    @partial(jax.checkpoint, policy=jax.checkpoint_policies.dots_with_no_batch_dims_saveable)
-    def other(x, w):
-        return x * jax.nn.sigmoid(x @ w)
-
-    for _ in range(2):
-        x = other(half(x, w), v)
-    return jnp.log(1.0 + x**2).sum()
-
-
-def quantiles(x, w, v):
-    y = jnp.sort(x @ w, axis=-1)
-    low, high = y[:, 2], y[:, 5]
-    running = lax.cumsum(y * v[0], axis=1)
-    return ((high - low) ** 2).sum() + jnp.minimum(running, 1.0).sum()
-
-
-@jax.custom_vjp
-def _scaled(x, w):
-    return jnp.tanh(x @ w)
-
-
-_scaled.defvjp(lambda x, w: (_scaled(x, w), (x, w)), lambda res, g: ((g @ res[1].T) * 0.5, jnp.cos(res[0]).T @ g))
-
-
-def custom(x, w, v):
-    for m in (w, v):
-        x = _scaled(x, m) + jax.nn.relu(x)
-    return (x * x).sum()
-
-
-@jax.jit
-def _mixer(x, w):
-    y = x + jax.nn.gelu(x.T @ x @ jnp.ones((8, 4)) * 0.1).T
-    return y @ w
-
-
-def shared_mixer(x, w, v):
-    for m in (w, v, w):
-        x = _mixer(x, m)
-    return (x**4).mean()
-
-
-def switched(x, w, v):
-    def deep(x):
-        for _ in range(2):
-            x = jnp.sin(x @ w) + x
-        return x
-
-    y = lax.switch(jnp.argmax(x[0]) % 3, [deep, lambda x: x * jnp.exp(-x), lambda x: jnp.tanh(x @ v)], x)
-    return lax.cond(y.sum() > 0, lambda y: y.sum(), lambda y: (y**2).mean(), y)
-
-
-_MATRICES, _IMAGES = (X, W, V), (IMAGE, KERNEL)
-
-
-def _programs(table: list[tuple[Callable[..., Any], Callable[..., Any]]]) -> dict[str, Program]:
-    named = {}
-    for function, transform in table:
-        args = _IMAGES if "image" in function.__name__ else _MATRICES
-        named[f"{function.__name__}, {transform.__name__}"] = Program(function, args, transform)
-    return named
-
-
-DEVELOPMENT = _programs(
-    [(f, everything) for f in (cross_entropy, residual_tower, lstm, image_classifier, euler, routed, squares, conditional_loop)]
-    + [(cross_entropy, each), (residual_tower, of_batch), (lstm, each), (image_classifier, of_batch), (routed, with_value)]
-    + [(online_softmax, with_value)]
-    + [(cross_entropy, hessian_vector), (residual_tower, second_gradient), (euler, hessian_vector), (lstm, second_gradient)]
-    + [(quotients, hessian_vector), (quotients, second_gradient)]
-)
-HELD_OUT = _programs(
-    [(f, everything) for f in (gru, rotary_attention, residual_images, messages, autoencoder, runge_kutta, remat_mix)]
-    + [(f, with_value) for f in (quantiles, custom, shared_mixer, switched)]
-    + [(rotary_attention, each), (autoencoder, of_batch), (gru, each), (residual_images, of_batch), (shared_mixer, of_batch)]
-    + [(rotary_attention, hessian_vector), (custom, second_gradient), (gru, hessian_vector), (remat_mix, hessian_vector)]
-    + [(runge_kutta, second_gradient), (messages, each), (switched, of_batch)]
-)
-
-
-if __name__ == "__main__":
-    ground_truth.main(sys.argv[1:], DEVELOPMENT | HELD_OUT)
+TRANSFORMS = {
+    cross_entropy: (everything, each, hessian_vector),
+    residual_tower: (everything, of_batch, second_gradient),
+    lstm: (everything, each, second_gradient),
+    image_classifier: (everything, of_batch),
+    euler: (everything, hessian_vector),
+    routed: (everything, with_value),
+    quotients: (hessian_vector, second_gradient),
+    **dict.fromkeys((squares, conditional_loop), (everything,)),
+    online_softmax: (with_value,),
+}
+DEVELOPMENT = {
+    f"{f.__name__}, {transform.__name__}": Program(f, (IMAGE, KERNEL) if f is image_classifier else (X, W, V), transform)
+    for f, transforms in TRANSFORMS.items()
+    for transform in transforms
+}

@@ -6,7 +6,7 @@ through its transformations, so in the lowered module each operation's id says w
 are removed from all but the first forward operation of each equation, those left are replaced by the equation's primitive, as a
 rule by kind would tag it, the pass is run, and what it puts back is compared.
 
-`python tests/ground_truth.py [program ...]` prints the table.
+`python tests/ground_truth.py [program ...]` prints the shares.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,20 +32,13 @@ from jaxlib.mlir import ir
 
 import hlotag
 from hlotag import _compat
+from hlotag.hlo.origins import walk
 
 KEY = "_id"
 FRONTEND = "mhlo.frontend_attributes"
 NEVER_TAGGED = {"func.return", "stablehlo.return", "sdy.return", "func.func", "builtin.module", "stablehlo.constant"}
-HEAVY = {
-    "stablehlo.dot_general",
-    "stablehlo.convolution",
-    "stablehlo.gather",
-    "stablehlo.scatter",
-    "stablehlo.reduce",
-    "stablehlo.sort",
-    "stablehlo.custom_call",
-}
 PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}
+HEAVY = PRODUCTS | {f"stablehlo.{name}" for name in ("gather", "scatter", "reduce", "sort", "custom_call")}
 WITH_BODY = {"stablehlo.while", "stablehlo.case", "sdy.manual_computation"}
 
 
@@ -111,17 +103,7 @@ def lower(program: Program) -> Any:
 
 def all_ops(module: ir.Module) -> list[ir.Operation]:
     """Every operation that can carry tags, in the order of the text."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> None:
-        for region in op.regions:
-            for block in region:
-                for child in block:
-                    found.append(child.operation)
-                    visit(child.operation)
-
-    visit(module.operation)
-    return [op for op in found if op.name not in NEVER_TAGGED]
+    return [op for op in walk(module.operation) if op.name not in NEVER_TAGGED]
 
 
 def entries_of(op: ir.Operation) -> dict[str, str]:
@@ -130,35 +112,42 @@ def entries_of(op: ir.Operation) -> dict[str, str]:
     return {entry.name: ir.StringAttr(entry.attr).value for entry in ir.DictAttr(op.attributes[FRONTEND])}
 
 
+def set_entries(op: ir.Operation, entries: dict[str, str]) -> None:
+    op.attributes[FRONTEND] = ir.DictAttr.get({key: ir.StringAttr.get(value) for key, value in entries.items()})
+    if not entries:
+        del op.attributes[FRONTEND]
+
+
 def id_of(op: ir.Operation) -> str | None:
     return entries_of(op).get(KEY)
 
 
 def remove_id(op: ir.Operation) -> None:
-    entries = {a.name: a.attr for a in ir.DictAttr(op.attributes[FRONTEND]) if a.name != KEY}
-    if entries:
-        op.attributes[FRONTEND] = ir.DictAttr.get(entries)
-    else:
-        del op.attributes[FRONTEND]
+    set_entries(op, {key: value for key, value in entries_of(op).items() if key != KEY})
+
+
+def parents(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The operations around one, up to the function; those of a mesh are none."""
+    while op.name != "func.func" and op.parent is not None:
+        op = op.parent.operation
+        yield op
 
 
 def function_of(op: ir.Operation) -> str:
-    while op.name != "func.func":
-        if (op := op.parent) is None:
-            return ""  # a mesh, which is no function's
-    return ir.StringAttr(op.attributes["sym_name"]).value
+    (*_, outermost) = (op, *parents(op))
+    return ir.StringAttr(outermost.attributes["sym_name"]).value if outermost.name == "func.func" else ""
 
 
 def backward_ops(module: ir.Module) -> set[int]:
     """Positions in `all_ops` of what runs for a backward pass only: named so, or in a function called only from such places."""
     ops = all_ops(module)
-    own = {i: "transpose(" in str(op.location) or _inside_backward(op) for i, op in enumerate(ops)}
+    around = [[op, *(parent for parent in parents(op) if parent.name != "func.func")] for op in ops]
+    backward = {i for i, nested in enumerate(around) if any("transpose(" in str(op.location) for op in nested)}
     callers: dict[str, list[int]] = {}
     for i, op in enumerate(ops):
         if op.name == "func.call":
             callers.setdefault(ir.FlatSymbolRefAttr(op.attributes["callee"]).value, []).append(i)
     home = [function_of(op) for op in ops]
-    backward = {i for i in own if own[i]}
     while True:
         functions = {f for f, calls in callers.items() if all(i in backward for i in calls)}
         grown = backward | {i for i, f in enumerate(home) if f in functions}
@@ -167,37 +156,20 @@ def backward_ops(module: ir.Module) -> set[int]:
         backward = grown
 
 
-def _inside_backward(op: ir.Operation) -> bool:
-    """In a region of an operation of a backward pass."""
-    while (op := op.parent) is not None and op.name != "func.func":
-        if "transpose(" in str(op.location):
-            return True
-    return False
-
-
 # --- Measuring -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Fidelity:
-    """Backward operations with a known origin: how many got the right kind, a wrong one, none.
-
-    Attributes:
-      total, right, wrong: all operations.
-      heavy_total, heavy_right: of dot_general, convolution, gather, scatter, reduce, sort and custom_call.
-      products_missed: products without the right tag.
-      strays: operations without a known origin that got an id; JAX leaves helpers without context, so these may be right.
-      errors: (operation, location, true id, id) of the wrong ones and those without.
-    """
+    """Backward operations with a known origin: how many got the right kind, a wrong one, none."""
 
     total: int = 0
     right: int = 0
     wrong: int = 0
-    heavy_total: int = 0
+    heavy_total: int = 0  # of those of `HEAVY`
     heavy_right: int = 0
-    products_missed: int = 0
-    strays: int = 0
-    ops: int = 0
+    products_missed: int = 0  # products without the right tag
+    # Of the wrong ones and those without: operation, location, true id, id.
     errors: list[tuple[str, str, str | None, str | None]] = field(default_factory=list)
 
     @property
@@ -207,10 +179,6 @@ class Fidelity:
     @property
     def heavy_recall(self) -> float:
         return self.heavy_right / max(self.heavy_total, 1)
-
-    @property
-    def precision(self) -> float:
-        return self.right / max(self.right + self.wrong, 1)
 
 
 def hide(module: ir.Module, runs_repeatedly: bool = False) -> list[str | None]:
@@ -222,15 +190,10 @@ def hide(module: ir.Module, runs_repeatedly: bool = False) -> list[str | None]:
     ops = all_ops(module)
     truth = [id_of(op) for op in ops]
     backward = backward_ops(module)
-    if runs_repeatedly:
-        for i in backward:
-            if truth[i] is not None:
-                remove_id(ops[i])
-        return truth
     kept: dict[tuple[str, str], int] = {}
     for i, op in enumerate(ops):
         if (true := truth[i]) is not None and i not in backward:
-            place = (function_of(op), true)
+            place = (function_of(op), f"{i} {true}" if runs_repeatedly else true)
             if place not in kept or (_is_main(op, true) and not _is_main(ops[kept[place]], true)):
                 kept[place] = i
     survivors = set(kept.values())
@@ -250,9 +213,7 @@ def tag_kinds(module: ir.Module) -> None:
     """Replaces each id by its equation's primitive: all equations of one kind have one tag, as a rule would give."""
     for op in all_ops(module):
         if (number := id_of(op)) is not None:
-            entries = {a.name: a.attr for a in ir.DictAttr(op.attributes[FRONTEND])}
-            entries[KEY] = ir.StringAttr.get(number.partition(":")[2])
-            op.attributes[FRONTEND] = ir.DictAttr.get(entries)
+            set_entries(op, entries_of(op) | {KEY: number.partition(":")[2]})
 
 
 def measure(program: Program) -> Fidelity:
@@ -264,24 +225,22 @@ def measure(program: Program) -> Fidelity:
         truth = [number and number.partition(":")[2] for number in truth]
         tagged = {id_of(op) for op in all_ops(module)}
         hlotag.run_passes(module, "hlotag-propagate-autodiff")
-        result = Fidelity(ops=len(truth))
+        result = Fidelity()
         for i, op in enumerate(all_ops(module)):
-            if i not in backward:
-                continue
             true, got = truth[i], id_of(op)
-            # An equation whose forward operation is gone (it is dead code) leaves nothing to take the tag from.
-            if true is None or true not in tagged:
-                result.strays += got is not None and true is None
-                result.wrong += got is not None and true is not None
+            if i not in backward or true is None:  # JAX leaves helpers without context: what they got may be right.
                 continue
-            heavy = op.name in HEAVY
+            if true not in tagged:  # The forward operation of the equation is dead code: no tag can be right.
+                result.wrong += got is not None
+                continue
+            is_right, heavy = got == true, op.name in HEAVY
             result.total += 1
             result.heavy_total += heavy
-            result.right += got == true
-            result.heavy_right += heavy and got == true
-            result.products_missed += op.name in PRODUCTS and got != true
-            result.wrong += got is not None and got != true
-            if got != true:
+            result.right += is_right
+            result.heavy_right += heavy and is_right
+            result.products_missed += op.name in PRODUCTS and not is_right
+            result.wrong += got is not None and not is_right
+            if not is_right:
                 result.errors.append((op.name, str(op.location)[:90], true, got))
         return result
 
@@ -298,7 +257,7 @@ class Program:
     runs_repeatedly: bool = False  # equations, in one function: a loop is unrolled
 
 
-def _array(*shape: int, seed: int = 0) -> np.ndarray:
+def array(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32) * 0.3
 
 
@@ -309,7 +268,7 @@ def mlp(params, x):
 
 
 def mlp_params(n: int):
-    return [(_array(8, 8, seed=i), _array(8, seed=i)) for i in range(n)]
+    return [(array(8, 8, seed=i), array(8, seed=i)) for i in range(n)]
 
 
 def norm(x, scale):
@@ -334,7 +293,7 @@ def block(p, x):
 
 def block_params(n: int):
     shapes = {"q": (8, 8), "k": (8, 8), "v": (8, 8), "o": (8, 8), "up": (8, 16), "down": (16, 8), "s1": (8,), "s2": (8,)}
-    return [{k: _array(*s, seed=i) for k, s in shapes.items()} for i in range(n)]
+    return [{k: array(*s, seed=i) for k, s in shapes.items()} for i in range(n)]
 
 
 def loss_of(logits, tokens):
@@ -342,7 +301,7 @@ def loss_of(logits, tokens):
 
 
 TOKENS = np.array([1, 0, 3, 2, 5, 4])
-EMBEDDING = _array(6, 8, seed=99)
+EMBEDDING = array(6, 8, seed=99)
 
 
 def transformer(n: int, scope: str = "one", remat: bool = False, transform=jax.grad) -> Program:
@@ -433,7 +392,7 @@ def grad_vmap(function):
     return jax.grad(lambda p, x: jax.vmap(function, in_axes=(None, 0))(p, x).sum())
 
 
-X = _array(4, 8)
+X = array(4, 8)
 PROGRAMS: dict[str, Program] = {
     "mlp 2": Program(mlp, (mlp_params(2), X)),
     "mlp 4, value_and_grad": Program(mlp, (mlp_params(4), X), jax.value_and_grad),
@@ -454,27 +413,20 @@ PROGRAMS: dict[str, Program] = {
     "transformer, scan of remat": scan_transformer(4, remat=True),
     "transformer, scan in functions": scan_transformer(4, in_functions=True),
     "transformer, scan of remat in functions": scan_transformer(4, remat=True, in_functions=True),
-    "conv net": Program(conv_net, (([_array(3, 3, 3, 3), _array(3, 3, 3, 3)], _array(48, 5)), _array(2, 3, 8, 8))),
-    "rnn": Program(rnn, ((_array(8, 8), _array(8, 8)), _array(5, 8))),
+    "conv net": Program(conv_net, (([array(3, 3, 3, 3), array(3, 3, 3, 3)], array(48, 5)), array(2, 3, 8, 8))),
+    "rnn": Program(rnn, ((array(8, 8), array(8, 8)), array(5, 8))),
     "inner jit": Program(inner_jit, (mlp_params(3), X)),
-    "branches": Program(branches, (_array(8, 8), X)),
-    "shard_map": Program(sharded, ((_array(8, 8), _array(8, 8)), X)),
+    "branches": Program(branches, (array(8, 8), X)),
+    "shard_map": Program(sharded, ((array(8, 8), array(8, 8)), X)),
 }
 DEVICES_NEEDED = {"shard_map": 4}
 
 
 def main(names: list[str], programs: dict[str, Program] = PROGRAMS) -> None:
-    print(f"{'program':44}{'ops':>7}{'known':>7}{'right':>8}{'heavy':>8}{'wrong':>7}{'strays':>8}")
     for name, program in programs.items():
-        if names and not any(part in name for part in names):
-            continue
-        if len(jax.devices()) < DEVICES_NEEDED.get(name, 1):
-            continue
-        found = measure(program)
-        print(f"{name:44}{found.ops:7}{found.total:7}{found.recall:8.1%}{found.heavy_recall:8.1%}{found.wrong:7}{found.strays:8}")
-        if os.environ.get("ERRORS"):
-            for error, count in Counter((e[0], e[1], e[3] is None) for e in found.errors).most_common(12):
-                print("   ", count, *error)
+        if not names or any(part in name for part in names):
+            found = measure(program)
+            print(f"{name:44}{found.total:7}{found.recall:8.1%} right{found.heavy_recall:8.1%} of the heavy{found.wrong:7} wrong")
 
 
 if __name__ == "__main__":

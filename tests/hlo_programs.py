@@ -35,11 +35,6 @@ def _mlp(parameters, x):
     return (jnp.square(x)).mean()
 
 
-def _mlp_arguments():
-    sizes = [17, 19, 23, 29]
-    return [(_array(m, n), _array(n)) for m, n in pairwise(sizes)], _array(13, sizes[0])
-
-
 def _attention(x, layer, heads):
     length = x.shape[0]
 
@@ -65,22 +60,14 @@ _PRIMES = [n for n in range(7, 200) if all(n % d for d in range(2, n))]
 
 
 def _transformer_arguments(layers: int):
-    width, parameters = 10, []
-    for i in range(layers):
-        head, hidden = 2 * _PRIMES[i], _PRIMES[i + 14]
-        parameters.append(
-            {
-                "q": _array(width, head, seed=1),
-                "k": _array(width, head, seed=2),
-                "v": _array(width, head + 2, seed=3),
-                "o": _array(head + 2, width, seed=4),
-                "up": _array(width, hidden, seed=5),
-                "bias": _array(hidden),
-                "down": _array(hidden, width, seed=6),
-                "scale": _array(width),
-            }
-        )
-    return parameters, _array(6, width)
+    width = 10
+
+    def layer(head: int, hidden: int):
+        shapes = [(width, head), (width, head), (width, head + 2), (head + 2, width), (width, hidden), (hidden, width)]
+        products = {name: _array(*shapes[n], seed=n + 1) for n, name in enumerate(("q", "k", "v", "o", "up", "down"))}
+        return products | {"bias": _array(hidden), "scale": _array(width)}
+
+    return [layer(2 * _PRIMES[i], _PRIMES[i + 14]) for i in range(layers)], _array(6, width)
 
 
 def _conv(parameters, x):
@@ -88,11 +75,6 @@ def _conv(parameters, x):
         x = lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
         x = lax.reduce_window(jax.nn.relu(x), -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
     return jnp.square(x).sum()
-
-
-def _conv_arguments():
-    channels = [3, 5, 7]
-    return [_array(3, 3, m, n) for m, n in pairwise(channels)], _array(2, 12, 12, channels[0])
 
 
 def _rnn(parameters, xs):
@@ -107,10 +89,6 @@ def _rnn(parameters, xs):
     return losses.mean()
 
 
-def _rnn_arguments():
-    return (_array(7, 11), _array(11, 11), _array(11)), _array(5, 7)
-
-
 def _mix(parameters, x):
     table, w = parameters
     spectrum = jnp.abs(jnp.fft.rfft(x)) @ w
@@ -120,10 +98,6 @@ def _mix(parameters, x):
     scattered = jnp.zeros((31, rows.shape[1])).at[order].add(rows)
     cumulative = jnp.cumsum(jnp.sort(spectrum, axis=0), axis=0)
     return (top.sum() + jnp.square(scattered).sum() + lax.erf(cumulative).mean() + lax.lgamma(jnp.abs(rows) + 1.0).sum()).real
-
-
-def _mix_arguments():
-    return (_array(19, 5), _array(9, 3)), _array(13, 16)
 
 
 def _sharded(parameters, x):
@@ -140,19 +114,15 @@ def _sharded(parameters, x):
     return jnp.square(mapped(x, w, v)).mean()
 
 
-def _sharded_arguments():
-    return (_array(6, 5), _array(5, 7)), _array(8, 6)
-
-
-PROGRAMS: dict[str, tuple[Callable, Callable[[], tuple]]] = {
-    "mlp": (_mlp, _mlp_arguments),
-    "transformer": (_transformer, lambda: _transformer_arguments(2)),
-    "conv": (_conv, _conv_arguments),
-    "rnn": (_rnn, _rnn_arguments),
-    "mix": (_mix, _mix_arguments),
-    "shard_map": (_sharded, _sharded_arguments),
+PROGRAMS: dict[str, tuple[Callable, tuple]] = {
+    "mlp": (_mlp, ([(_array(m, n), _array(n)) for m, n in pairwise((17, 19, 23, 29))], _array(13, 17))),
+    "transformer": (_transformer, _transformer_arguments(2)),
+    "conv": (_conv, ([_array(3, 3, m, n) for m, n in pairwise((3, 5, 7))], _array(2, 12, 12, 3))),
+    "rnn": (_rnn, ((_array(7, 11), _array(11, 11), _array(11)), _array(5, 7))),
+    "mix": (_mix, ((_array(19, 5), _array(9, 3)), _array(13, 16))),
+    "shard_map": (_sharded, ((_array(6, 5), _array(5, 7)), _array(8, 6))),
 }
-LARGE: dict[str, tuple[Callable, Callable[[], tuple]]] = {"transformer_12": (_transformer, lambda: _transformer_arguments(12))}
+LARGE = {"transformer_12": (_transformer, _transformer_arguments(12))}
 
 
 def compiled_instructions(lowered: Any) -> list[Instruction]:
@@ -176,26 +146,16 @@ def entries_with_fusion(executable: Any, opcode: str = "") -> list[dict[str, str
 def program(name: str) -> tuple[Callable, tuple]:
     """The gradient of a program, a function that JAX has not seen, and its arguments."""
     function, arguments = (PROGRAMS | LARGE)[name]
-    gradient = jax.grad(lambda *a: function(*a))
-    return gradient, arguments()
+    return jax.grad(lambda *a: function(*a)), arguments
 
 
 # HLO opcodes of operations that a user tags, by the StableHLO operations that they are made from.
-HEAVY = {
-    "dot_general": "dot",
-    "dot": "dot",
-    "convolution": "convolution",
-    "reduce": "reduce",
-    "scatter": "scatter",
-    "select_and_scatter": "select-and-scatter",
-    "all_gather": "all-gather",
-    "all_reduce": "all-reduce",
-    "reduce_scatter": "reduce-scatter",
-    "collective_permute": "collective-permute",
-    "sort": "sort",
-    "chlo.top_k": "sort",
-    "fft": "fft",
-    "gather": "gather",
+HEAVY = {"dot_general": "dot", "chlo.top_k": "sort"} | {
+    name: name.replace("_", "-")
+    for name in (
+        *("dot", "convolution", "reduce", "scatter", "select_and_scatter", "sort", "fft", "gather"),
+        *("all_gather", "all_reduce", "reduce_scatter", "collective_permute"),
+    )
 }
 
 

@@ -59,22 +59,34 @@ def program(tmp_path) -> str:
     return str(tmp_path / "train_step.py")
 
 
+@pytest.fixture
+def audited(program, capsys):
+    """The exit status of `hlotag audit` for a function of the program, and what was printed: output and errors."""
+
+    def run(name, *options):
+        status = main(["audit", f"{program}:{name}", *map(str, options)])
+        return status, *capsys.readouterr()
+
+    return run
+
+
 @pytest.mark.parametrize("name", ["pair", "lowered"])
-def test_a_program_is_audited_as_in_process(program, name, capsys):
-    assert main(["audit", f"{program}:{name}", "--json", "-"]) == 0
-    document = json.loads(capsys.readouterr().out)
+def test_a_program_is_audited_as_in_process(program, name, audited):
+    status, out, _ = audited(name, "--json", "-")
+    document = json.loads(out)
+    assert status == 0
     assert {(tag["key"], tag["value"]) for tag in document["tags"]} == {("k", "v"), ("k", "g")}
     assert document["hlo_stage"] and document["counts"].keys().isdisjoint({"lost", "moved"})
     assert {document["ops"][tag["op"]]["file"] for tag in document["tags"]} == {program}
     assert not hlotag.active()
 
 
-def test_a_program_may_turn_the_stage_on_itself(program, capsys):
-    assert main(["audit", f"{program}:with_rules", "--json", "-"]) == 0
-    assert "rule" in {tag["key"] for tag in json.loads(capsys.readouterr().out)["tags"]}
+def test_a_program_may_turn_the_stage_on_itself(audited):
+    status, out, _ = audited("with_rules", "--json", "-")
+    assert status == 0 and "rule" in {tag["key"] for tag in json.loads(out)["tags"]}
     assert not hlotag.active()
-    assert main(["audit", f"{program}:with_rules", "--no-hlo"]) == 2
-    assert "leave out --pass-pipeline and --no-hlo" in capsys.readouterr().err
+    status, _, err = audited("with_rules", "--no-hlo")
+    assert status == 2 and "leave out --pass-pipeline and --no-hlo" in err
 
 
 def test_a_script_of_its_own_is_in_no_log_and_no_location(program, tmp_path, monkeypatch):
@@ -93,48 +105,46 @@ def test_a_script_of_its_own_is_in_no_log_and_no_location(program, tmp_path, mon
         ("f", "f takes arguments (x); name a function without arguments"),
         ("absent", "the file has no 'absent'"),
         ("neither", "neither is or returns a int"),
-        ("failing", "the program failed, as the traceback says"),
     ],
 )
-def test_what_is_no_program_is_an_error_in_words(program, name, said, capsys):
-    assert main(["audit", f"{program}:{name}"]) == 2
-    assert said in capsys.readouterr().err
+def test_what_is_no_program_is_an_error_in_words(name, said, audited):
+    status, _, err = audited(name)
+    assert status == 2 and said in err
 
 
-def test_the_page_says_what_is_worse_than_the_baseline(program, tmp_path, capsys):
-    assert main(["audit", f"{program}:pair", "--json", f"{tmp_path}/before.json"]) == 0
+def test_the_page_says_what_is_worse_than_the_baseline(program, tmp_path, audited):
+    assert audited("pair", "--json", tmp_path / "before.json")[0] == 0
     Path(program).write_text(PROGRAM.replace(', grad={"k": "g"}', ""))
-    arguments = ["audit", f"{program}:pair", "--baseline", f"{tmp_path}/before.json", "--html", f"{tmp_path}/a.html"]
-    assert main(arguments) == 1
+    assert audited("pair", "--baseline", tmp_path / "before.json", "--html", tmp_path / "a.html")[0] == 1
     assert "k=g covers less than before" in (tmp_path / "a.html").read_text()
 
 
 @pytest.mark.parametrize("name", ["failing", "failing_later"])
-def test_a_failing_program_has_its_own_traceback(program, name, capsys):
-    assert main(["audit", f"{program}:{name}"]) == 2
-    printed = capsys.readouterr().err
+def test_a_failing_program_has_its_own_traceback(program, name, audited):
+    status, _, printed = audited(name)
+    assert status == 2
     assert re.findall(r'File "(.*?)"', printed)[0] == program
     assert printed.endswith(f"hlotag audit: error: {program}:{name}: the program failed, as the traceback says\n")
 
 
-def test_an_error_of_hlotags_own_names_the_users_line(program, capsys):
-    assert main(["audit", f"{program}:illegal"]) == 2
+def test_an_error_of_hlotags_own_names_the_users_line(program, audited):
+    status, _, err = audited("illegal")
     line = next(n for n, text in enumerate(PROGRAM.splitlines(), 1) if '"hst"' in text)
-    assert capsys.readouterr().err.startswith(f"hlotag audit: error: {program}:{line}: key '_xla_compute_type': the value 'hst'")
+    assert status == 2
+    assert err.startswith(f"hlotag audit: error: {program}:{line}: key '_xla_compute_type': the value 'hst'")
 
 
-def test_lists_of_tags_untagged_lines_and_fusions(program, capsys):
-    assert main(["audit", f"{program}:pair", "--tags"]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines() if " kept " in line]
-    assert rows and all(row[1] in ("forward", "backward") for row in rows)
-    assert main(["audit", f"{program}:pair", "--untagged"]) == 0
-    assert "train_step.py:7   9 " in capsys.readouterr().out
-    assert main(["audit", f"{program}:pair", "--json", "-"]) == 0
-    name = json.loads(capsys.readouterr().out)["instructions"][0]["name"]
-    assert main(["audit", f"{program}:pair", "--instruction", name]) == 0
-    assert " forward " in capsys.readouterr().out.split("tags\n")[-1]
-    assert main(["audit", f"{program}:pair", "--instruction", "nothing"]) == 2
-    assert "no instruction 'nothing'" in capsys.readouterr().err
+def test_lists_of_tags_untagged_lines_and_fusions(audited):
+    status, tags, _ = audited("pair", "--tags")
+    rows = [line.split() for line in tags.splitlines() if " kept " in line]
+    assert status == 0 and rows and all(row[1] in ("forward", "backward") for row in rows)
+    status, untagged, _ = audited("pair", "--untagged")
+    assert status == 0 and "train_step.py:7   9 " in untagged
+    name = json.loads(audited("pair", "--json", "-")[1])["instructions"][0]["name"]
+    status, instruction, _ = audited("pair", "--instruction", name)
+    assert status == 0 and " forward " in instruction.split("tags\n")[-1]
+    status, _, err = audited("pair", "--instruction", "nothing")
+    assert status == 2 and "no instruction 'nothing'" in err
 
 
 # --- Against a baseline ----------------------------------------------------------------------------------------------------
@@ -179,19 +189,15 @@ def test_only_what_got_worse_counts(now, before, found):
     assert worse(now, before) == found
 
 
-def test_the_command_says_what_got_worse_and_fails(program, tmp_path, capsys):
-    file = tmp_path / "audit.json"
-    assert main(["audit", f"{program}:pair", "--json", str(file)]) == 0
-    assert main(["audit", f"{program}:pair", "--baseline", str(file)]) == 0
-    capsys.readouterr()
+def test_the_command_says_what_got_worse_and_fails(program, tmp_path, audited):
+    file, output = tmp_path / "audit.json", tmp_path / "audit.sarif"
+    assert audited("pair", "--json", file)[0] == audited("pair", "--baseline", file)[0] == 0
     document = json.loads(file.read_text())
     for tag in document["tags"]:
         tag["value"] = "old"
     file.write_text(json.dumps(document))
-    output = tmp_path / "audit.sarif"
-    assert main(["audit", f"{program}:pair", "--baseline", str(file), "--sarif", str(output)]) == 1
-    said = capsys.readouterr().err
-    assert f"worse than {file}: 1 problem\n" in said and f"{len(document['tags'])} x fewer  k=old" in said
+    status, _, said = audited("pair", "--baseline", file, "--sarif", output)
+    assert status == 1 and f"worse than {file}: 1 problem\n" in said and f"{len(document['tags'])} x fewer  k=old" in said
     (result,) = json.loads(output.read_text())["runs"][0]["results"]
     place = result["locations"][0]["physicalLocation"]  # GitHub refuses a file with a result without a place.
     assert result["ruleId"] == "fewer" and place["artifactLocation"]["uri"].endswith(Path(program).name)
@@ -212,11 +218,10 @@ AUDIT = f'{{"schema": "{as_json.SCHEMA}", "problems": []'
         (AUDIT + ', "tags": [{"op": 3}], "ops": []}', "the audit is incomplete (IndexError"),
     ],
 )
-def test_a_baseline_that_is_none(program, tmp_path, capsys, text, said):
-    file = tmp_path / "audit.json"
-    file.write_text(text)
-    assert main(["audit", f"{program}:pair", "--baseline", str(file)]) == 2
-    assert said in capsys.readouterr().err
+def test_a_baseline_that_is_none(tmp_path, audited, text, said):
+    (tmp_path / "audit.json").write_text(text)
+    status, _, err = audited("pair", "--baseline", tmp_path / "audit.json")
+    assert status == 2 and said in err
 
 
 # --- What code hosts show --------------------------------------------------------------------------------------------------

@@ -143,14 +143,10 @@ ENTRY main {{
 """
 
 
-@pytest.mark.parametrize(
-    ("by", "state"),
-    [
-        ("legalize-scheduling-annotations", TagState.USED),
-        ("explicit-stream-annotation-async-wrapper", TagState.USED),
-        ("algsimp", TagState.LOST),  # It reads no key.
-    ],
-)
+READ_A_KEY = ("legalize-scheduling-annotations", "explicit-stream-annotation-async-wrapper")
+
+
+@pytest.mark.parametrize(("by", "state"), [*((by, TagState.USED) for by in READ_A_KEY), ("algsimp", TagState.LOST)])
 def test_a_key_that_a_pass_of_xlas_reads_and_takes_is_used(by, state):
     def module(name, attributes):
         return HloModule(_compat.runtime.hlo_from_text(SCHEDULED.format(name=name, attributes=attributes)))
@@ -191,12 +187,6 @@ def test_the_pass_that_split_a_product_lost_a_part_of_its_tag():
 
     op = Op(0, "stablehlo.dot_general")
     lost = Step(Form.OPTIMIZED, TagState.LOST, detail="on 1 of 2 instructions", instructions=("sum",))
-    passes = [
-        ("", named(whole)),
-        ("layout", named(whole)),
-        ("splitk", named(split)),
-        ("fusion", named(split)),
-        ("", named(split)),
-    ]
+    passes = [(by, named(whole)) for by in ("", "layout")] + [(by, named(split)) for by in ("splitk", "fusion", "")]
     (found,) = classify.with_passes([Tag("k", "v", op, (lost,))], passes)
     assert found.steps[-1].by == "splitk"

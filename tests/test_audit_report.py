@@ -40,19 +40,19 @@ def audit_of(tags: list[Tag], **fields) -> Audit:
     return Audit("m", [tag.op for tag in tags], tags, forms=list(Form), **fields)
 
 
+LOST, KEPT = TagState.LOST, TagState.KEPT
+WELL = "on an instruction or went away with their operation"
+
+
 @pytest.mark.parametrize(
     ("states", "sentence"),
     [
         ((), "No operation has a tag."),
-        ((TagState.KEPT,) * 3, "All 3 tags are on an instruction or went away with their operation."),
+        ((KEPT,) * 3, f"All 3 tags are {WELL}."),
+        ((LOST, TagState.MOVED, KEPT), f"2 of 3 tags need attention; all others are {WELL}."),
         (
-            (TagState.LOST, TagState.MOVED, TagState.KEPT),
-            "2 of 3 tags need attention; all others are on an instruction or went away with their operation.",
-        ),
-        (
-            (TagState.LOST, TagState.UNKNOWN, TagState.KEPT),
-            "1 of 3 tags needs attention; all others are on an instruction or went away with their operation, "
-            "but for 1 that the dump does not tell of.",
+            (LOST, TagState.UNKNOWN, KEPT),
+            f"1 of 3 tags needs attention; all others are {WELL}, but for 1 that the dump does not tell of.",
         ),
     ],
 )
@@ -70,7 +70,7 @@ READ_LATE = "_scheduling_group_id"
             "k",
             {},
             {"hlo_stage": False},
-            "pass algsimp rewrote .* its tag. Profiles .* 4 operations \\(2 Mflop\\) without k. .*enable",
+            r"pass algsimp rewrote .* its tag. Profiles .* 4 operations \(2 Mflop\) without k. .*enable",
         ),
         ("k", {"by": ""}, {}, "XLA rewrote .* its tag. xla_passes=True, or --xla-passes, names the pass."),
         ("k", {"detail": "dot dot.1 has k=w instead"}, {"hlo_stage": True}, "; the instruction has k=w. .* one value for a key"),
@@ -79,28 +79,28 @@ READ_LATE = "_scheduling_group_id"
     ],
 )
 def test_lost_tags_of_one_line_are_one_problem_in_words(key, step, audit, words):
-    tags = [tag._replace(key=key) for tag in ops_of(*[TagState.LOST] * LAYERS, flops=500_000, **step)]
+    tags = [tag._replace(key=key) for tag in ops_of(*[LOST] * LAYERS, flops=500_000, **step)]
     (problem,) = [p for p in audit_of(tags, **audit).report.problems if p.kind == "lost"]
     assert (problem.count, problem.source, problem.tag, problem.on) == (4, "model.py:7", f"{key}=v", "dot_general f32[8,8]")
     assert re.search(words, str(problem)) and problem.tags == (0, 1, 2, 3)
 
 
 def test_lines_and_causes_are_apart_and_heavy_operations_first():
-    light, heavy = ops_of(TagState.LOST, flops=10), ops_of(TagState.LOST, flops=1000, line=9)
-    others = ops_of(TagState.LOST, by="dce", flops=100)
+    light, heavy = ops_of(LOST, flops=10), ops_of(LOST, flops=1000, line=9)
+    others = ops_of(LOST, by="dce", flops=100)
     found = audit_of([*light, *others, *heavy]).report.problems
     assert [(problem.line, problem.by) for problem in found] == [(9, "algsimp"), (7, "dce"), (7, "algsimp")]
 
 
 def test_the_command_groups_what_made_it_fail(capsys):
     condition = Condition.parse("lost")
-    assert command._report(audit_of(ops_of(*[TagState.LOST] * LAYERS)), [condition]) == 1
+    assert command._report(audit_of(ops_of(*[LOST] * LAYERS)), [condition]) == 1
     said = capsys.readouterr().err
     assert "--fail-if lost holds:\n  4 x k=v on stablehlo.dot_general (model.py:7): lost\n" in said
 
 
 def test_what_no_tag_stands_for_is_a_problem_too():
-    tags, stray = ops_of(TagState.KEPT), Stray("k", "v", "add.1", "add")
+    tags, stray = ops_of(KEPT), Stray("k", "v", "add.1", "add")
     reports = [Diagnostic("remark", "rule 1 matched nothing: {}"), Diagnostic("warning", "a gap", file="/x/model.py", line=4)]
     audit = audit_of(tags, strays=[stray], dropped=[Dropped((("k", "w"),), "/x/model.py", 3)], reports=reports)
     found = {problem.kind: problem for problem in audit.report.problems}
@@ -117,16 +117,14 @@ def test_what_no_tag_stands_for_is_a_problem_too():
 @pytest.mark.parametrize(
     ("key", "platform", "words"),
     [
-        ("_scheduling_group_id", "cpu", None),
         ("MUST_FUSE", "cuda", "XLA for cuda does not read this key; read by: tpu"),
-        ("_scheduling_group_id", "cuda", None),
-        ("inlineable", "cpu", None),
         ("_sheduling_group_id", "cuda", "The key is not known to hlotag."),
-        ("block", "cpu", None),
+        *((key, "cpu", None) for key in ("_scheduling_group_id", "inlineable", "block")),
+        ("_scheduling_group_id", "cuda", None),
     ],
 )
 def test_a_key_that_nobody_reads(key, platform, words):
-    tags = [tag._replace(key=key) for tag in ops_of(TagState.KEPT, TagState.KEPT)]
+    tags = [tag._replace(key=key) for tag in ops_of(KEPT, KEPT)]
     found = audit_of(tags, platform=platform).report.problems
     assert [(problem.kind, problem.count) for problem in found] == ([("unread key", 2)] if words else [])
     assert not words or found[0].why.startswith(words)

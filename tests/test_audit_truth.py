@@ -9,14 +9,16 @@ import audit_truth
 from hlotag.audits import TagState, collect
 from programs import B, W, X
 
+PROGRAMS = audit_programs.programs()
+
 
 @pytest.mark.parametrize(("seed", "share"), [(0, 0.7), (1, 1.0)])
-@pytest.mark.parametrize("name", list(audit_programs.programs()))
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_states_are_the_true_ones(name, seed, share, request):
     if jax.__version_info__ < (0, 12) and (name, seed) == ("shard_map", 0):
         reason = "a bitcast without a name keeps the tag of a broadcast of an argument, which counts as folded"
         request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-    case = audit_truth.make(*audit_programs.programs()[name], seed, share)  # pyright: ignore[reportCallIssue]
+    case = audit_truth.make(*PROGRAMS[name], seed, share)
     truth = audit_truth.Truth(case)
     assert audit_truth.differences(case, truth) == []
     assert audit_truth.differences_with_both_stages(case, truth) == []
@@ -24,7 +26,7 @@ def test_states_are_the_true_ones(name, seed, share, request):
 
 @pytest.mark.parametrize("name", ["mlp", "turned", "heads", "twice"])
 def test_the_pass_that_lost_a_tag_is_the_true_one(name):
-    case = audit_truth.make(*audit_programs.programs()[name], 0)  # pyright: ignore[reportCallIssue]
+    case = audit_truth.make(*PROGRAMS[name])
     truth = audit_truth.Truth(case)
     found = {tag.op.id: tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).tags if tag.state.needs_attention}
     assert found and found == {number: truth.lost_by(number) for number in found}
@@ -32,13 +34,13 @@ def test_the_pass_that_lost_a_tag_is_the_true_one(name):
 
 def test_a_large_module_names_passes_when_asked(monkeypatch):
     monkeypatch.setattr(collect, "_MAX_DUMPED", 0)
-    case = audit_truth.make(*audit_programs.programs()["heads"], 0)  # pyright: ignore[reportCallIssue]
+    case = audit_truth.make(*PROGRAMS["heads"])
     assert {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).lost} == {""}
     assert "" not in {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered, xla_passes=True).lost}
 
 
 def test_relabeled_values_have_lost_nothing():
-    case = audit_truth.make(audit_programs.curvature, (X, W, B), 0)
+    case = audit_truth.make(audit_programs.curvature, (X, W, B))
     truth = audit_truth.Truth(case)
     lost = [tag.op.id for tag in collect.audit_lowered(case.lowered).lost if tag.key == "t"]
     assert [number for number in lost if truth.state(number) != TagState.LOST] == []

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hlotag-propagate-autodiff` against the truth: how many backward operations get the right tag, and none a wrong one.
 
-Tags are by kind, as rules give them. `python tests/ground_truth.py` prints the table.
+Tags are by kind, as rules give them. `python tests/ground_truth.py` prints the shares.
 """
 
-import json
-from pathlib import Path
+import itertools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from jax import lax
 
@@ -20,7 +18,8 @@ import library_programs
 import programs
 import random_sources
 from decoder_programs import DECODERS
-from ground_truth import DEVICES_NEEDED
+from derivative_programs import V, W, X, each, everything, of_batch
+from ground_truth import Program
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +82,8 @@ OF_DEAD_CODE = pytest.mark.xfail(
     strict=True, reason="what a second gradient derives from dead code has the tag of another operation of its line"
 )
 ONCE_WRONG_CASES = [
+    *itertools.product(ONCE_WRONG, library_programs.LAYOUTS, ["everything"]),
+    *itertools.product(ONCE_WRONG_TWICE, library_programs.LAYOUTS, ["hessian_vector"]),
     ("jax.lax.add(jnp.abs({0}) + 1.5, jnp.abs({0}.mean()) + 0.5)", "checkpoint", "of_batch"),
     ("jax.scipy.signal.welch({0})", "scan", "each"),
     pytest.param(("jnp.hstack({0})", "lines", "second_gradient"), marks=OF_DEAD_CODE),
@@ -104,12 +105,10 @@ ONCE_WRONG_CASES = [
 ]
 
 MISSED = {"mlp 2, hessian", "branches"}  # products: of forward mode, and of a branch that has none in the forward pass
-
 PROGRAMS = ground_truth.PROGRAMS | DECODERS
-on_its_devices = [name for name in PROGRAMS if name not in DEVICES_NEEDED]
 
 
-@pytest.mark.parametrize("name", on_its_devices)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_backward_operations_get_the_tag_of_their_equation(name):
     result = ground_truth.measure(PROGRAMS[name])
     at_least, heavy_at_least = LEVELS[name]
@@ -117,24 +116,18 @@ def test_backward_operations_get_the_tag_of_their_equation(name):
     assert result.recall >= at_least
     assert result.heavy_recall >= heavy_at_least
     assert name in MISSED or result.products_missed == 0
-
-
-@pytest.mark.parametrize("name", on_its_devices)
-def test_nothing_is_wrong(name):
-    result = ground_truth.measure(PROGRAMS[name])
     assert result.wrong == 0
 
 
-@pytest.mark.parametrize("name", programs.PROGRAMS)
+OTHERS = {
+    **{name: Program(*case, programs.TRANSFORMS["grad"]) for name, case in programs.PROGRAMS.items()},
+    **derivative_programs.DEVELOPMENT,
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
 def test_nothing_is_wrong_in_other_programs(name):
-    function, args = programs.PROGRAMS[name]
-    program = ground_truth.Program(function, args, programs.TRANSFORMS["grad"])
-    assert ground_truth.measure(program).wrong == 0
-
-
-@pytest.mark.parametrize("name", derivative_programs.DEVELOPMENT)
-def test_nothing_is_wrong_in_development(name):
-    assert ground_truth.measure(derivative_programs.DEVELOPMENT[name]).wrong == 0
+    assert ground_truth.measure(OTHERS[name]).wrong == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -158,33 +151,14 @@ def test_measuring_programs_ends_after_its_seconds(chosen, monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("0 programs")
 
 
-@pytest.mark.parametrize("layout", library_programs.LAYOUTS)
-@pytest.mark.parametrize("expression", ONCE_WRONG)
-def test_nothing_is_wrong_any_more(expression, layout):
-    program = library_programs.program(expression, layout, "everything")
-    assert ground_truth.measure(program).wrong == 0
-
-
-@pytest.mark.parametrize("layout", library_programs.LAYOUTS)
-@pytest.mark.parametrize("expression", ONCE_WRONG_TWICE)
-def test_nothing_of_second_order_is_wrong_any_more(expression, layout):
-    program = library_programs.program(expression, layout, "hessian_vector")
-    assert ground_truth.measure(program).wrong == 0
-
-
 @pytest.mark.parametrize("case", ONCE_WRONG_CASES)
-def test_no_case_is_wrong_any_more(case):
+def test_nothing_is_wrong_any_more(case):
     assert ground_truth.measure(library_programs.program(*case)).wrong == 0
 
 
-def test_nothing_is_derived_from_what_makes_only_integers():
+def _integers(x, w):
     """The gather is dead code in the forward pass; what is left at its place makes its indices."""
-
-    def loss(x, w):
-        return jnp.take(x @ w, 0, axis=1).sum()
-
-    program = ground_truth.Program(loss, (derivative_programs.X, derivative_programs.W))
-    assert ground_truth.measure(program).wrong == 0
+    return jnp.take(x @ w, 0, axis=1).sum()
 
 
 def _activations(x, w, v):
@@ -203,34 +177,17 @@ def _products(x, w, v):
     return jax.lax.cond(x.sum() > 0, twice, lambda x: x, x).sum()
 
 
-@pytest.mark.parametrize("function", [_activations, _products])
-@pytest.mark.parametrize("transform", ["everything", "of_batch"])
-def test_no_derivative_of_dead_code_is_taken_for_anothers(function, transform):
-    arguments = (derivative_programs.X, derivative_programs.W, derivative_programs.V)
-    program = ground_truth.Program(function, arguments, random_sources.TRANSFORMS[transform])
-    measured = ground_truth.measure(program)
-    assert measured.right > 0
-    assert measured.wrong == 0
-
-
-def test_nor_is_what_batching_adds_to_an_index():
+def _batched_index(w):
     """The index of the update is broadcast in the backward pass, too; the equation that made it has no derivative."""
 
-    def loss(w):
-        def step(stack, i):
-            y = jnp.tanh(stack[0] @ w)
-            return lax.cond(i > 0, lambda: lax.dynamic_update_index_in_dim(stack, y, i - 1, 0), lambda: stack), None
+    def step(stack, i):
+        y = jnp.tanh(stack[0] @ w)
+        return lax.cond(i > 0, lambda: lax.dynamic_update_index_in_dim(stack, y, i - 1, 0), lambda: stack), None
 
-        return (lax.scan(step, jnp.ones((4, 8, 8)), jnp.arange(5))[0] ** 2).sum()
-
-    def gradients(loss):
-        return lambda w: jax.vmap(jax.grad(loss))(jnp.stack([w, w * 2]))
-
-    program = ground_truth.Program(loss, (derivative_programs.W,), gradients)
-    assert ground_truth.measure(program).wrong == 0
+    return (lax.scan(step, jnp.ones((4, 8, 8)), jnp.arange(5))[0] ** 2).sum()
 
 
-def test_nor_is_what_was_taken_out_of_a_loop_by_what_is_left_there():
+def _taken_out_of_a_loop(x, w, v):
     """The backward loop repeats both products, one of a call of which it is not known that it is repeated too."""
     key = jax.random.key(0)
 
@@ -243,27 +200,24 @@ def test_nor_is_what_was_taken_out_of_a_loop_by_what_is_left_there():
         taken_out = times(z, jax.random.wald(key, jnp.abs(z) + 1.5))
         return jnp.sin(left + taken_out), None
 
-    def loss(x, w, v):
-        return lax.scan(jax.checkpoint(layer), x, jnp.stack([w, v]))[0].sum()
-
-    program = ground_truth.Program(loss, (derivative_programs.X, derivative_programs.W, derivative_programs.V))
-    assert ground_truth.measure(program).wrong == 0
+    return lax.scan(jax.checkpoint(layer), x, jnp.stack([w, v]))[0].sum()
 
 
-def test_shard_map(run_python):
-    code = (
-        f"import sys, json; sys.path.insert(0, {str(Path(__file__).parent)!r}); import ground_truth as g\n"
-        "p = g.PROGRAMS['shard_map']; r, s = g.measure(p), g.measure(p)\n"
-        "print(json.dumps([r.recall, r.heavy_recall, s.wrong]))"
-    )
-    done = run_python(code, XLA_FLAGS="--xla_force_host_platform_device_count=4")
-    recall, heavy, wrong = json.loads(done.stdout.splitlines()[-1])
-    assert recall >= LEVELS["shard_map"][0]
-    assert heavy == 1.0
-    assert wrong == 0
+@pytest.mark.parametrize(
+    ("function", "arguments", "transform"),
+    [
+        (_integers, (X, W), jax.grad),
+        *((function, (X, W, V), of) for function in (_activations, _products) for of in (everything, of_batch)),
+        (_batched_index, (W,), each),
+        (_taken_out_of_a_loop, (X, W, V), jax.grad),
+    ],
+)
+def test_what_has_no_derivative_of_its_own_is_not_taken_for_anothers(function, arguments, transform):
+    measured = ground_truth.measure(Program(function, arguments, transform))
+    assert measured.right > 0
+    assert measured.wrong == 0
 
 
-TAGGED = (np.ones((4, 8), np.float32), np.ones((8, 8), np.float32))
 BOTH = {"k": "f", "l": "f"}
 INFERRING = hlotag.DEFAULT_PIPELINE.replace("seeds=attached", "seeds=all")
 WHERE = {
@@ -295,34 +249,28 @@ def test_what_a_tag_says_of_derived_operations_is_not_overruled(where, form, gra
         return (jax.grad(loss)(x, w) ** 2).sum()
 
     with hlotag.stage(INFERRING):
-        module = jax.jit(jax.value_and_grad(loss if order == 1 else twice, (0, 1))).lower(*TAGGED).compiler_ir()
+        module = jax.jit(jax.value_and_grad(loss if order == 1 else twice, (0, 1))).lower(X, W).compiler_ir()
     with module.context:
         backward = ground_truth.backward_ops(module)
         ops = ground_truth.all_ops(module)
-        products = [
-            (i in backward, ground_truth.entries_of(op)) for i, op in enumerate(ops) if op.name == "stablehlo.dot_general"
-        ]
-        assert [entries for is_derived, entries in products if not is_derived].count(BOTH) > 0
+        entries = [ground_truth.entries_of(op) for op in ops]
+        products = {i for i, op in enumerate(ops) if op.name == "stablehlo.dot_general"}
+        assert BOTH in [entries[i] for i in products - backward]
         assert len(products) > 2
-        assert [entries for is_derived, entries in products if is_derived and entries != expected] == []
-        assert [i for i in backward if "l" in ground_truth.entries_of(ops[i])] == []
+        assert [entries[i] for i in products & backward if entries[i] != expected] == []
+        assert [i for i in backward if "l" in entries[i]] == []
 
 
-@pytest.mark.parametrize("name", ["mlp 2", "transformer 2", "transformer, scan of remat", "inner jit"])
-def test_idempotent(name):
+PASS = "hlotag-propagate-autodiff"
+AGAIN = [(name, PASS) for name in ("mlp 2", "transformer 2", "transformer, scan of remat", "inner jit")]
+
+
+@pytest.mark.parametrize(("name", "first"), [*AGAIN, ("mlp 2", "hlotag-strip{keys=_id}")])
+def test_a_second_run_and_one_without_tags_change_nothing(name, first):
     module = ground_truth.lower(PROGRAMS[name])
     with module.context:
         ground_truth.hide(module)
-        hlotag.run_passes(module, "hlotag-propagate-autodiff")
-        once = str(module)
-        hlotag.run_passes(module, "hlotag-propagate-autodiff")
-        assert str(module) == once
-
-
-def test_without_tags_nothing_happens():
-    module = ground_truth.lower(PROGRAMS["mlp 2"])
-    with module.context:
-        hlotag.run_passes(module, "hlotag-strip{keys=_id}")
+        hlotag.run_passes(module, first)
         before = str(module)
-        hlotag.run_passes(module, "hlotag-propagate-autodiff")
+        hlotag.run_passes(module, PASS)
         assert str(module) == before

@@ -253,11 +253,10 @@ def test_a_tag_that_took_effect_is_not_lost():
 
 def sums(*tags: str) -> str:
     """An all-reduce for each tag."""
-    lines = [
-        f"a{n} = {F32} all-reduce(p), replica_groups={{}}, to_apply=f, frontend_attributes={{{tag}}}"
-        for n, tag in enumerate(tags)
-    ]
-    return SUM + entry(*lines, f"ROOT r = ({', '.join([F32] * len(tags))}) tuple({', '.join(f'a{n}' for n in range(len(tags)))})")
+    names = [f"a{n}" for n in range(len(tags))]
+    sum_of = f"{F32} all-reduce(p), replica_groups={{}}, to_apply=f"
+    lines = [f"{name} = {sum_of}, frontend_attributes={{{tag}}}" for name, tag in zip(names, tags, strict=True)]
+    return SUM + entry(*lines, f"ROOT r = ({', '.join([F32] * len(tags))}) tuple({', '.join(names)})")
 
 
 def apart_of(*tags: str) -> Audit:
@@ -344,14 +343,13 @@ def test_keys_that_nobody_reads_have_no_effects():
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_loop_that_runs_once(kept):
+    def once(x):
+        with hlotag.tagged({"skip-simplify-while-loops_trip-count-one": str(kept).lower()}):
+            return jax.lax.fori_loop(0, 1, lambda _, y: jnp.sin(y), x)
+
     with hlotag.stage():
-        found = hlotag.audit(lambda x: once(x, kept), X).effects
+        found = hlotag.audit(once, X).effects
     assert [(effect.verdict, effect.without) for effect in found] == ([(CHANGED, "no while")] if kept else [(OPEN, "")])
-
-
-def once(x, kept):
-    with hlotag.tagged({"skip-simplify-while-loops_trip-count-one": str(kept).lower()}):
-        return jax.lax.fori_loop(0, 1, lambda _, y: jnp.sin(y), x)
 
 
 # --- Views -----------------------------------------------------------------------------------------------------------------

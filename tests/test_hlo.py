@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.unknown_fields import UnknownFieldSet
 from jax import lax
 
 from hlotag import errors
@@ -19,32 +21,12 @@ from programs import B, W, X, mlp
 
 @pytest.fixture(scope="module")
 def serialized() -> bytes:
-    compiled = jax.jit(jax.grad(mlp)).lower(X, W, B).compile()
-    return compiled.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto()
+    return jax.jit(jax.grad(mlp)).lower(X, W, B).compile().runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto()
 
 
 def _fields(data: bytes) -> list[tuple[int, int, object]]:
     """(number, wire type, raw value) of a message's fields, in the order in which they are written."""
-    fields, at = [], 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
-            if not byte & 0x80:
-                return value
-
-    while at < len(data):
-        number, wire = divmod(varint(), 8)
-        if wire == 0:
-            fields.append((number, wire, varint()))
-            continue
-        length = varint() if wire == 2 else {1: 8, 5: 4}[wire]
-        fields.append((number, wire, data[at : at + length]))
-        at += length
-    return fields
+    return [(field.field_number, field.wire_type, field.data) for field in UnknownFieldSet(Empty.FromString(data))]
 
 
 def _instructions(serialized: bytes) -> list[bytes]:
@@ -93,8 +75,7 @@ def test_view(serialized):
 
 
 def test_the_modules_of_a_compiled_program():
-    compiled = jax.jit(jnp.sin).lower(1.0).compile()
-    assert [m.name for m in of_executable(compiled)] == ["jit_sin"]
+    assert [m.name for m in of_executable(jax.jit(jnp.sin).lower(1.0).compile())] == ["jit_sin"]
 
 
 def _numbered(function, *arguments):
@@ -130,9 +111,8 @@ def test_which_operations_compute_the_same():
 
 
 def test_equal_modules_have_equal_tokens_and_others_another():
-    tokens = {_numbered(jnp.sin, 1.0)[0].token for _ in range(2)}
-    assert len(tokens) == 1
-    assert _numbered(jnp.cos, 1.0)[0].token not in tokens
+    first, equal, other = (_numbered(function, 1.0)[0].token for function in (jnp.sin, jnp.sin, jnp.cos))
+    assert first == equal != other
 
 
 @pytest.mark.parametrize(
@@ -188,11 +168,8 @@ def test_names_without_numbers_are_as_xla_writes_them(numbered, plain):
 @pytest.mark.parametrize(
     ("opcode", "field", "value"),
     [
-        ("dot", "operand_ids", [1 << 40]),  # Nowhere.
-        ("dot", "operand_ids", [-1]),
-        ("dot", "operand_ids", None),  # Itself.
-        ("fusion", "called_computation_ids", []),
-        ("fusion", "called_computation_ids", [1 << 40]),
+        *(("dot", "operand_ids", value) for value in ([1 << 40], [-1], None)),  # Nowhere, and itself.
+        *(("fusion", "called_computation_ids", value) for value in ([], [1 << 40])),
         ("fusion", "operand_ids", []),  # The fused computation has parameters.
     ],
 )
@@ -224,12 +201,10 @@ def test_text_that_is_not_utf8_stays_as_it_is(serialized):
 
 @pytest.mark.parametrize(("platform", "expected"), [("cpu", {"_scheduling_group_id": "1", "k": "v"}), ("tpu", {"k": "v"})])
 def test_what_a_compiler_has_read_and_taken_away_stays_away(platform, expected):
-    rules = Rules([{"_scheduling_group_id": "1", "k": "v"}], ("*",), platform=platform)
+    entries = {"_scheduling_group_id": "1", "k": "v"}
+    rules = Rules([entries], ("*",), platform=platform)
     assert rules.entries_for({}, [0], [], is_operation=True, is_combined=False) == expected
-    assert rules.entries_for({"_scheduling_group_id": "1"}, [0], [], is_operation=True, is_combined=False) == {
-        "_scheduling_group_id": "1",
-        "k": "v",
-    }
+    assert rules.entries_for({"_scheduling_group_id": "1"}, [0], [], is_operation=True, is_combined=False) == entries
 
 
 def test_bytes_of_all_kinds_are_joined_or_refused(serialized):

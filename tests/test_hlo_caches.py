@@ -144,12 +144,8 @@ def test_the_options_of_one_compilation_decide_for_that_one(transformations, fir
         np.testing.assert_array_equal(executable(X), X * X)
         assert "\x01" not in executable.as_text()
         found.append((values(executable) == ["v"], [w.category for w in caught]))
-    told = [hlotag.TagDropped]
-    assert found == (
-        [(True, []), (False, told), (True, []), (False, [])]
-        if not first
-        else [(False, told), (True, []), (False, []), (True, [])]
-    )
+    on, told, off = (True, []), (False, [hlotag.TagDropped]), (False, [])
+    assert found == ([told, on, off, on] if first else [on, told, on, off])
 
 
 def test_a_platform_is_asked_once_for_each_kind_of_options(transformations, monkeypatch):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every instruction has the tags of the operations that it came from, on the programs and by the truth of `hlo_programs`."""
 
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,19 +8,9 @@ import pytest
 from jax import lax
 from jax.extend.mlir import ir
 
+import hlo_programs
 import hlotag
-from hlo_programs import (
-    ATTRIBUTES,
-    HEAVY,
-    NEVER_TAGGED,
-    PROGRAMS,
-    compiled_instructions,
-    has_signature,
-    is_xlas_own,
-    program,
-    sign_operations,
-    signature_of_instruction,
-)
+from hlo_programs import PROGRAMS, compiled_instructions, is_xlas_own, program
 from hlotag import _compat, _core
 from hlotag._compat.bindings import capsule
 from hlotag.hlo import join, opcodes, proto
@@ -33,11 +21,12 @@ from hlotag.hlo.restore import Rules
 from hlotag.lowering import hlo_stage
 from hlotag.mlir import connection
 from hlotag.mlir.modules import new_context, parse_module
+from programs import W, X
 
 
 @pytest.fixture(scope="module")
 def signed() -> str:
-    hlotag.register_pass(sign_operations, name="test-sign-operations")
+    hlotag.register_pass(hlo_programs.sign_operations, name="test-sign-operations")
     return f"{hlotag.DEFAULT_PIPELINE},test-sign-operations"
 
 
@@ -57,23 +46,27 @@ def compiled(name: str, **stage) -> list[Instruction]:
 def test_no_tag_is_lost_and_no_heavy_one_is_wrong(name, signed):
     instructions = compiled(name, pipeline=signed)
     assert [i for i in instructions if "t" not in i.attributes and not is_xlas_own(i)] == []
-    heavy = {i: s for i in instructions if (s := signature_of_instruction(i)) is not None}
+    heavy = {i: s for i in instructions if (s := hlo_programs.signature_of_instruction(i)) is not None}
     assert len(heavy) >= 3
-    assert {i: (i.attributes, s) for i, s in heavy.items() if not has_signature(i, s)} == {}
+    assert {i: (i.attributes, s) for i, s in heavy.items() if not hlo_programs.has_signature(i, s)} == {}
 
 
 def test_without_the_hlo_stage_tags_are_lost(signed):
     instructions = compiled("mlp", pipeline=signed, hlo=False)
     assert [i for i in instructions if "t" not in i.attributes and not is_xlas_own(i)]
-    assert [i for i in instructions if (s := signature_of_instruction(i)) is not None and not has_signature(i, s)]
+    assert [
+        i
+        for i in instructions
+        if (s := hlo_programs.signature_of_instruction(i)) is not None and not hlo_programs.has_signature(i, s)
+    ]
 
 
 def number_operations(module: ir.Module) -> None:
     """Tags each operation with its number. Slow to compile, and XLA moves attributes too, but it does not use names to do so."""
     with module.context:
         for number, operation in enumerate(walk(module.operation)):
-            if operation.name not in NEVER_TAGGED:
-                operation.attributes[ATTRIBUTES] = ir.DictAttr.get({"number": ir.StringAttr.get(str(number))})
+            if operation.name not in hlo_programs.NEVER_TAGGED:
+                operation.attributes[hlo_programs.ATTRIBUTES] = ir.DictAttr.get({"number": ir.StringAttr.get(str(number))})
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "transformer"])
@@ -87,7 +80,7 @@ def test_joins_agree_with_unique_attributes(name, numbered):
         ids = record.ids[instruction.name]
         number = instruction.attributes.get("number", "")
         # Whether what only moves a value is its operand's or its own is anybody's guess; heavy ones have a better truth.
-        if not number.isdigit() or instruction.opcode in MOVES | set(HEAVY.values()) | {"fusion"}:
+        if not number.isdigit() or instruction.opcode in MOVES | set(hlo_programs.HEAVY.values()) | {"fusion"}:
             continue
         # One of several merged operations of a kind, or a piece of an expansion.
         kinds = {record.origins[i].op for i in ids}
@@ -99,10 +92,6 @@ def test_joins_agree_with_unique_attributes(name, numbered):
     assert agree > 10
 
 
-def without_attributes(optimized: str) -> str:
-    return re.sub(r", frontend_attributes=\{[^}]*\}", "", optimized)
-
-
 def tags(function, *arguments, hlo=True):
     """{opcode: tags} of a program's named instructions."""
     found: dict[str, list[dict[str, str]]] = {}
@@ -110,9 +99,6 @@ def tags(function, *arguments, hlo=True):
         for i in compiled_instructions(jax.jit(lambda *a: function(*a)).lower(*arguments)):
             found.setdefault(i.opcode, []).append(i.attributes)
     return found
-
-
-X, W = np.ones((4, 8), np.float32), np.ones((8, 8), np.float32)
 
 
 def folded_transpose(x, w):
@@ -154,34 +140,101 @@ def simplified(x, w):
     return y @ w
 
 
-@pytest.mark.parametrize(
-    ("function", "opcode", "expected"),
-    [
-        (folded_transpose, "dot", {"k": "dot"}),
-        (untagged_dot, "dot", {}),
-        # The union; the first in the program wins where they differ.
-        (equal_operations, "sine", {"k": "first", "a": "1", "b": "2"}),
-        (simplified, "sine", {"k": "sine"}),
-    ],
-)
-def test_rules(function, opcode, expected):
-    assert all(found == expected for found in tags(function, X, W)[opcode])
+def in_one_place(x, w):
+    with hlotag.tagged({"_scheduling_group_id": "1", "k": "v"}):
+        return jnp.square(x) * 3
 
 
-def test_equal_complex_numbers_are_known():
+def experts(kept, slots, x, w, gate):
+    """The contraction that uses the second product becomes a multiplication, whose operands XLA writes in another order."""
+    with hlotag.tagged({"k": "dispatch"}):
+        dispatch = jnp.einsum("nke,nkec->nec", kept, slots)
+        rows = jnp.einsum("nec,nd->ecd", dispatch, x)
+    with hlotag.tagged({"k": "expert"}):
+        hidden = jnp.einsum("ecf,efd->ecd", rows, w)
+    with hlotag.tagged({"k": "combine"}):
+        return jnp.square(jnp.einsum("nec,ecd,nke,nk->nd", dispatch, hidden, kept, gate)).mean()
+
+
+def images(x, up, depthwise):
+    """The gradient of a depthwise kernel: a nameless convolution, and a reduction of its diagonal."""
+    layout = ("NHWC", "HWIO", "NHWC")
+    with hlotag.tagged({"k": "up"}):
+        x = lax.conv_general_dilated(x, up, (1, 1), "SAME", dimension_numbers=layout)
+    with hlotag.tagged({"k": "depthwise"}):
+        x = lax.conv_general_dilated(x, depthwise, (1, 1), "SAME", dimension_numbers=layout, feature_group_count=4)
+    return jnp.square(x).sum()
+
+
+def attention_of_one_head(x, w):
+    """XLA writes constants second: the nameless product is the second operand of `2 * product`."""
+    with hlotag.tagged({"k": "heads"}):
+        q, k, v = (part[:, :, None] for part in jnp.split(x @ w, 3, -1))
+    with hlotag.tagged({"k": "attention"}):
+        weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+    return 2 * mixed
+
+
+def writes(x, w):
+    """Whether the indices are within bounds is the same in each round: XLA takes that out of the loop."""
+
+    def step(x, row):
+        with hlotag.tagged({"k": "write"}):
+            return x.at[0, 1].set(row), ()
+
+    with hlotag.tagged({"k": "loop"}):
+        return jax.lax.scan(step, x, w)[0]
+
+
+def k(*values: str) -> list[dict[str, str]]:
+    return [{"k": value} for value in values]
+
+
+HEADS = (2, 5, 8), (8, 24)
+RULES = {
+    "a folded transpose": (folded_transpose, ((4, 8), (8, 8)), "dot", k("dot")),
+    "the transpose of a product without a tag": (untagged_dot, ((4, 8), (8, 8)), "dot", [{}]),
+    # The union; the first in the program wins where they differ.
+    "equal operations": (equal_operations, ((4, 8), (8, 8)), "sine", [{"k": "first", "a": "1", "b": "2"}]),
     # An expansion of each of the two sines that are computed.
-    found = sorted(tags(equal_complex, X, W)["sine"], key=len)
-    assert found == [{"k": "third", "c": "3"}, {"k": "first", "a": "1", "b": "2"}]
+    "equal complex numbers": (
+        *(equal_complex, ((4, 8), (8, 8)), "sine"),
+        [{"k": "first", "a": "1", "b": "2"}, {"k": "third", "c": "3"}],
+    ),
+    "a sum with nothing": (simplified, ((4, 8), (8, 8)), "sine", k("sine")),
+    "a helper of what is in one place": (in_one_place, ((4, 8), (8, 8)), "constant", k("v")),
+    "what is in one place": (
+        *(in_one_place, ((4, 8), (8, 8)), "multiply"),
+        [{"_scheduling_group_id": "1", "k": "v"}, {"_scheduling_group_id": "1", "k": "v"}],
+    ),
+    "what a contraction becomes": (
+        *(jax.grad(images, 2), ((2, 8, 8, 3), (3, 3, 3, 4), (3, 3, 1, 4)), "convolution"),
+        k("depthwise", "depthwise", "up"),
+    ),
+    # The gradient of a broadcast is no contraction, and XLA names the product that it is of after it.
+    "a sum over a dimension of size 1": (
+        *(jax.grad(lambda *a: attention_of_one_head(*a).sum(), (0, 1)), HEADS, "dot"),
+        k(*["attention"] * 5, *["heads"] * 3),
+    ),
+    "operands that XLA swaps": (attention_of_one_head, HEADS, "dot", k("attention", "attention", "heads")),
+    "what XLA takes out of a loop": (writes, ((2, 2, 3, 9, 4), (5, 3, 9, 4)), "reduce", k("write")),
+}
 
 
-def test_helpers_do_not_get_what_names_one_place():
-    def f(x):
-        with hlotag.tagged({"_scheduling_group_id": "1", "k": "v"}):
-            return jnp.square(x) * 3
+@pytest.mark.parametrize("case", RULES)
+def test_rules(case):
+    function, shapes, opcode, expected = RULES[case]
+    found = tags(function, *(np.ones(shape, np.float32) for shape in shapes))[opcode]
+    assert sorted(found, key=str) == sorted(expected, key=str)
 
-    found = tags(f, X)
-    assert found["constant"] == [{"k": "v"}]
-    assert {"_scheduling_group_id": "1", "k": "v"} in found["multiply"]
+
+def test_a_product_without_a_name_is_the_operand_that_has_its_size():
+    arguments = [np.ones(shape, np.float32) for shape in ((7, 2, 4), (7, 2, 4, 4), (7, 8), (4, 8, 6), (7, 2))]
+    with hlotag.stage():
+        instructions = compiled_instructions(jax.jit(jax.value_and_grad(experts, (0, 3, 4))).lower(*arguments))
+    dots = [i for i in instructions if i.opcode == "dot"]
+    assert [i.attributes for i in dots if i.dimensions == (7, 4, 1, 4)] == k("dispatch")
 
 
 COLLECTIVES = ({"k": "b", "_scheduling_group_id": "2"}, {"k": "a", "_scheduling_group_id": "1"}, {"k": "b", "c": "1"})
@@ -213,78 +266,6 @@ def test_recorded_joins_are_what_join_gives():
         jax.jit(lambda x, w: folded_transpose(x, w)).lower(X, W).compile()
     (record,) = records
     assert {i.name: ids for i, ids in join(record.before, record.origins).items()} == record.ids
-
-
-def test_a_product_without_a_name_is_the_operand_that_has_its_size():
-    """The contraction that uses it becomes a multiplication, whose operands XLA writes in another order."""
-
-    def experts(kept, slots, x, w, gate):
-        with hlotag.tagged({"k": "dispatch"}):
-            dispatch = jnp.einsum("nke,nkec->nec", kept, slots)
-            rows = jnp.einsum("nec,nd->ecd", dispatch, x)
-        with hlotag.tagged({"k": "expert"}):
-            hidden = jnp.einsum("ecf,efd->ecd", rows, w)
-        with hlotag.tagged({"k": "combine"}):
-            return jnp.square(jnp.einsum("nec,ecd,nke,nk->nd", dispatch, hidden, kept, gate)).mean()
-
-    shapes = (7, 2, 4), (7, 2, 4, 4), (7, 8), (4, 8, 6), (7, 2)
-    arguments = [np.ones(shape, np.float32) for shape in shapes]
-    with hlotag.stage():
-        instructions = compiled_instructions(jax.jit(jax.value_and_grad(experts, (0, 3, 4))).lower(*arguments))
-    dots = [i for i in instructions if i.opcode == "dot"]
-    assert [i.attributes for i in dots if i.dimensions == (7, 4, 1, 4)] == [{"k": "dispatch"}]
-
-
-def test_what_a_contraction_becomes_does_not_have_its_operands():
-    """The gradient of a depthwise kernel: a nameless convolution, and a reduction of its diagonal."""
-
-    def images(x, up, depthwise):
-        layout = ("NHWC", "HWIO", "NHWC")
-        with hlotag.tagged({"k": "up"}):
-            x = lax.conv_general_dilated(x, up, (1, 1), "SAME", dimension_numbers=layout)
-        with hlotag.tagged({"k": "depthwise"}):
-            x = lax.conv_general_dilated(x, depthwise, (1, 1), "SAME", dimension_numbers=layout, feature_group_count=4)
-        return jnp.square(x).sum()
-
-    arguments = [np.ones(shape, np.float32) for shape in ((2, 8, 8, 3), (3, 3, 3, 4), (3, 3, 1, 4))]
-    found = tags(jax.grad(images, 2), *arguments)["convolution"]
-    assert sorted(i["k"] for i in found) == ["depthwise", "depthwise", "up"]
-
-
-def attention_of_one_head(x, w):
-    with hlotag.tagged({"k": "heads"}):
-        q, k, v = (part[:, :, None] for part in jnp.split(x @ w, 3, -1))
-    with hlotag.tagged({"k": "attention"}):
-        weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
-        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, v)
-    return 2 * mixed
-
-
-def test_a_sum_over_a_dimension_of_size_1_is_no_contraction():
-    """It is the gradient of a broadcast, and XLA names the product that it is of after it."""
-    arguments = np.ones((2, 5, 8), np.float32), np.ones((8, 24), np.float32)
-    found = tags(jax.grad(lambda *a: attention_of_one_head(*a).sum(), (0, 1)), *arguments)["dot"]
-    assert sorted(i["k"] for i in found) == ["attention"] * 5 + ["heads"] * 3
-
-
-def test_operands_that_xla_swaps_are_known():
-    """It writes constants second: the nameless product is the second operand of `2 * product`."""
-    found = tags(attention_of_one_head, np.ones((2, 5, 8), np.float32), np.ones((8, 24), np.float32))["dot"]
-    assert sorted(i["k"] for i in found) == ["attention", "attention", "heads"]
-
-
-def test_what_xla_takes_out_of_a_loop_is_that_of_its_users_there():
-    def f(x, w):
-        def step(x, row):
-            with hlotag.tagged({"k": "write"}):
-                return x.at[0, 1].set(row), ()
-
-        with hlotag.tagged({"k": "loop"}):
-            return jax.lax.scan(step, x, w)[0]
-
-    found = tags(f, np.ones((2, 2, 3, 9, 4), np.float32), np.ones((5, 3, 9, 4), np.float32))
-    # Whether the indices are within bounds is the same in each round.
-    assert found["reduce"] == [{"k": "write"}]
 
 
 def test_a_fusion_has_the_tags_of_its_heaviest_operation():
@@ -325,39 +306,34 @@ def test_equal_fusions_with_different_tags_share_a_kernel():
     assert {i.attributes.get("layer") for i in after.instructions() if i.opcode == "tanh"} == {"0", "1"}
 
 
-def test_a_number_of_another_program_is_named():
+def numbered_operations(text: str):
     connection.ensure()
     with new_context():
-        module = parse_module("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }")
-        numbered = _core.number_operations(capsule(module), "abc", every=True)
+        module = parse_module(text)  # A capsule keeps no module alive.
+        return _core.number_operations(capsule(module), "abc", every=True)
+
+
+def test_a_number_of_another_program_is_named():
+    operations = numbered_operations("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }")
     found = proto.read(_compat.runtime.hlo_from_text("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }"))
     found.computations[0].instructions[0].metadata.op_name = "\x01abc:7\x01/sin"
-    with pytest.raises(ValueError, match=f"names operation 7, but the program has {len(numbered)} operations"):
-        numbered.join(proto.write(found), opcodes)
+    with pytest.raises(ValueError, match=f"names operation 7, but the program has {len(operations)} operations"):
+        operations.join(proto.write(found), opcodes)
+
+
+def function_of(name: str, *operations: str) -> str:
+    """A function of a scalar: a chain of operations."""
+    body = "".join(f"%{n + 1} = {operation.format(f'%{n}')}\n" for n, operation in enumerate(operations))
+    visibility = "public" if name == "main" else "private"
+    body = body.replace("%0", "%x") + f"return %{len(operations)} : tensor<f32>"
+    return f"func.func {visibility} @{name}(%x: tensor<f32>) -> tensor<f32> {{ {body} }}\n"
 
 
 def test_a_value_is_known_through_any_number_of_calls():
-    depth = 200
-    functions = [
-        f"func.func private @f{i}(%x: tensor<f32>) -> tensor<f32> {{ %0 = call @f{i + 1}(%x) : (tensor<f32>) -> tensor<f32>\n"
-        "return %0 : tensor<f32> }"
-        for i in range(depth)
-    ]
-    text = f"""
-    func.func public @main(%x: tensor<f32>) -> tensor<f32> {{
-      %0 = stablehlo.sine %x : tensor<f32>
-      %1 = call @f0(%0) : (tensor<f32>) -> tensor<f32>
-      return %1 : tensor<f32>
-    }}
-    {" ".join(functions)}
-    func.func private @f{depth}(%x: tensor<f32>) -> tensor<f32> {{
-      %0 = stablehlo.cosine %x : tensor<f32>
-      return %0 : tensor<f32>
-    }}"""
-    connection.ensure()
-    with new_context():
-        module = parse_module(text)
-        operations = _core.number_operations(capsule(module), "ab", every=True)
+    depth, call = 200, "call @f{}({{}}) : (tensor<f32>) -> tensor<f32>"
+    text = function_of("main", "stablehlo.sine {} : tensor<f32>", call.format(0))
+    text += "".join(function_of(f"f{i}", call.format(i + 1)) for i in range(depth))
+    operations = numbered_operations(text + function_of(f"f{depth}", "stablehlo.cosine {} : tensor<f32>"))
     names = [operations[i][0] for i in range(len(operations))]
     sine, cosine = names.index("stablehlo.sine"), names.index("stablehlo.cosine")
     assert operations[cosine][2] == (sine,)
@@ -365,15 +341,7 @@ def test_a_value_is_known_through_any_number_of_calls():
 
 
 def test_functions_that_call_each_other_are_read():
-    text = """
-    func.func public @main(%x: tensor<f32>) -> tensor<f32> {
-      %0 = call @main(%x) : (tensor<f32>) -> tensor<f32>
-      return %0 : tensor<f32>
-    }"""
-    connection.ensure()
-    with new_context():
-        module = parse_module(text)
-        operations = _core.number_operations(capsule(module), "ab", every=True)
+    operations = numbered_operations(function_of("main", "call @main({}) : (tensor<f32>) -> tensor<f32>"))
     assert operations.results() == (None,)
 
 

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tags that are given back before the scheduler, on HLO texts as the compilers have them there."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
 
-from hlotag import _compat
 from hlotag.hlo import HloModule
 from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.late import Late
-from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules
-from hlotag.mlir.modules import copy_of
 from hlotag.tagging.rules import Rule
+from test_hlo_texts import numbered
 
 KEYS = ("_scheduling_group_id", "keep_original_sequence_order_in_group", "scheduler_hint")
 GROUP = {"_scheduling_group_id": "1", "keep_original_sequence_order_in_group": "true"}
@@ -43,13 +41,9 @@ def given(*rules: Rule, entries: dict[str, str], between: str = "x"):
     def products(x):
         return product(jnp.sin(product(x)))
 
-    origins = Origins(copy_of(jax.jit(products).lower(X).compiler_ir("stablehlo")))
-    text = TEXT.replace("BETWEEN", between)
-    names = {"dot_general": "dot_general", "sine": "sine", "dot_general1": "dot_general"}
-    for (name, base), origin in zip(names.items(), [o for o in origins if o.op.endswith(tuple(names.values()))], strict=True):
-        text = text.replace(f"{{{name}}}", f'metadata={{op_name="\x01{origins.token}:{origin.id}\x01/jit(f)/{base}"}}')
+    origins, _, module = numbered(products, TEXT.replace("BETWEEN", between), X)
     late = Late(origins, Rules(origins.program.entries(), KEYS), InsertedRules({rule.name(0): rule for rule in rules}))
-    after = late.add_tags(_compat.runtime.hlo_from_text(text))
+    after = late.add_tags(module.to_bytes())
     instructions = HloModule(after).instructions() if after is not None else ()
     return late, {i.name: dict(i.attributes) for i in instructions if i.attributes}
 
@@ -57,25 +51,24 @@ def given(*rules: Rule, entries: dict[str, str], between: str = "x"):
 GATHER = Rule(GROUP, op="all-gather", inserted=True)
 
 
-def test_a_lost_key_is_given_back_to_its_operation_alone():
-    _, found = given(entries={"scheduler_hint": "force_early"})
-    assert found == {name: {"scheduler_hint": "force_early"} for name in ("first", "second")}
+HINT = {"scheduler_hint": "force_early"}
+CASES = {
+    "a lost key goes back to its operation alone": ([], HINT, "x", {"first": HINT, "second": HINT}, set()),
+    "a group with a collective gets its members": (
+        [GATHER],
+        GROUP,
+        "x",
+        dict.fromkeys(("first", "second", "gathered"), GROUP),
+        set(),
+    ),
+    "a group without a collective gets no member": ([], GROUP, "x", {}, set()),
+    "a group with a gap gets no member and is named": ([GATHER], GROUP, "first", {}, {"1"}),
+    "a module that lacks nothing is left alone": ([], {"k": "v"}, "x", {}, set()),
+}
 
 
-def test_members_are_given_back_to_a_group_with_a_collective():
-    late, found = given(GATHER, entries=GROUP)
-    assert found == dict.fromkeys(("first", "second", "gathered"), GROUP)
-    assert not late.gaps
-
-
-def test_a_group_without_a_collective_gets_no_member():
-    assert given(entries=GROUP)[1] == {}
-
-
-def test_a_group_with_a_gap_gets_no_member_and_is_named():
-    late, found = given(GATHER, entries=GROUP, between="first")
-    assert (found, late.gaps) == ({}, {"1"})
-
-
-def test_a_module_that_lacks_nothing_is_left_alone():
-    assert given(entries={"k": "v"})[1] == {}
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_given_back(case):
+    rules, entries, between, expected, gaps = CASES[case]
+    late, found = given(*rules, entries=entries, between=between)
+    assert (found, set(late.gaps)) == (expected, gaps)

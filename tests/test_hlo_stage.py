@@ -42,31 +42,17 @@ def test_a_tag_that_xla_drops_is_restored(hlo, found):
 
 
 @pytest.mark.parametrize("name", ["größe", "日本", "f", "f" * 300])
-def test_a_tag_is_restored_whatever_the_program_is_called(name):
-    # XLA replaces each byte of characters beyond ASCII in the name of its module.
-    def program(x):
-        return tagged_square(x)
-
-    program.__name__ = name
-    with hlotag.stage():
-        executable = jax.jit(program).lower(X).compile()
-    assert entries(executable, "multiply") == [{"k": "v"}]
+def test_a_tag_is_restored_whatever_the_program_is_called(name, staged):
+    program = lambda x: tagged_square(x)
+    program.__name__ = name  # XLA replaces each byte of characters beyond ASCII in the name of its module.
+    assert entries(jax.jit(program).lower(X).compile(), "multiply") == [{"k": "v"}]
 
 
 CHLO = {
-    "square": jnp.square,
+    **{name: getattr(lax, name) for name in ("square", "erf", "erfc", "erf_inv", "digamma", "bessel_i1e")},
+    **{name: getattr(lax, name) for name in ("sinh", "cosh", "acos", "asinh", "atanh")},
     "top_k": lambda x: lax.top_k(x, 3)[0],
-    "erf": lax.erf,
-    "erfc": lax.erfc,
-    "erf_inv": lax.erf_inv,
-    "sinh": jnp.sinh,
-    "cosh": jnp.cosh,
-    "acos": jnp.arccos,
-    "asinh": jnp.arcsinh,
-    "atanh": jnp.arctanh,
-    "digamma": lax.digamma,
-    "next_after": lambda x: jnp.nextafter(x, 1.0),
-    "bessel_i1e": lax.bessel_i1e,
+    "next_after": lambda x: lax.nextafter(x, jnp.float32(1.0)),
 }
 
 
@@ -87,10 +73,7 @@ def test_all_that_an_operation_of_chlo_is_expanded_to_has_its_tag(name):
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x: jnp.zeros(3) + 1,
-        lambda x: x.ravel().reshape(x.shape),
-        lambda x: x.T.T,
-        lambda x: x[:, :0] * 2,
+        *(lambda x: jnp.zeros(3) + 1, lambda x: x.ravel().reshape(x.shape), lambda x: x.T.T, lambda x: x[:, :0] * 2),
         lambda x: jnp.broadcast_to(1.0, (3,)),
     ],
     ids=["constant", "reshape", "transpose", "empty", "broadcast"],
@@ -128,18 +111,12 @@ def test_programs_compiled_at_the_same_time(programs):
 
 def test_what_stages_are_for_is_part_of_jaxs_cache_keys():
     f = jax.jit(tagged_square)
-    found = []
     for hlo in (False, True, False):
         with hlotag.stage(hlo=hlo):
-            found.append(entries(f.lower(X).compile(), "multiply"))
-    assert found == [[{}], [{"k": "v"}], [{}]]
+            assert entries(f.lower(X).compile(), "multiply") == [{"k": "v"} if hlo else {}]
 
 
-def factorized(x):
-    return jnp.linalg.eigh(x @ x.T)
-
-
-@pytest.mark.parametrize(("function", "arguments"), [(mlp, (X, W, B)), (factorized, (X,))])
+@pytest.mark.parametrize(("function", "arguments"), [(mlp, (X, W, B)), (lambda x: jnp.linalg.eigh(x @ x.T), (X,))])
 def test_a_program_without_tags_is_compiled_as_ever(function, arguments):
     with hlo_stage.recorded() as records:
         compiled(function, *arguments)
@@ -199,8 +176,8 @@ print(len(hits), *sorted(map(str, found)))
 
 def test_executables_of_the_disk_cache_have_the_programs_tags(run_python, tmp_path):
     def run(first, second, hlo="1", code=CACHED):
-        finished = run_python(code, PYTHONPATH=TESTS, CACHE=str(tmp_path / "cache"), FIRST=first, SECOND=second, HLO=hlo)
-        return finished.stdout.strip()
+        variables = {"PYTHONPATH": TESTS, "CACHE": str(tmp_path / "cache"), "FIRST": first, "SECOND": second, "HLO": hlo}
+        return run_python(code, **variables).stdout.strip()
 
     assert run("a", "b") == "0 a b"
     assert run("c", "b") == "0 b c"
@@ -246,37 +223,22 @@ def test_callbacks_of_others_are_kept():
         assert xla.clear_hlo_module_transformation("others", platforms="cpu")
 
 
-def test_the_first_use_of_the_stage_traces_nothing_again(run_python):
-    """JAX's caches have its options in their keys, and modules that are imported meanwhile may add some."""
-    finished = run_python(
-        """
-import jax, jax.numpy as jnp, hlotag
-hlotag.enable(rules=[hlotag.Rule({"k": "v"}, op="*")])
-traces = []
-
-@jax.jit
-def f(x):
-    traces.append(x)
-    return jnp.sin(x)
-
-f(1.0), f(1.0), f.lower(1.0).compile(), f(1.0)
-print(len(traces))
-"""
-    )
-    assert finished.stdout == "1\n", finished.stderr
+FRESH = {
+    # JAX's caches have its options in their keys, and modules that are imported meanwhile may add some.
+    "the first use of the stage traces nothing again": (
+        "traces = []\nf = jax.jit(lambda x: (traces.append(x), jnp.sin(x))[1])\n"
+        "f(1.0), f(1.0), f.lower(1.0).compile(), f(1.0)\nprint(len(traces))",
+        "1\n",
+    ),
+    "donation raises no warning": ("print(jax.jit(lambda x: x + 1, donate_argnums=0)(jnp.ones(4)).sum())", "8.0\n"),
+}
 
 
-def test_donation_raises_no_warning(run_python):
-    finished = run_python(
-        """
-import warnings
-import jax, jax.numpy as jnp, hlotag
-warnings.simplefilter("error")
-hlotag.enable(rules=[hlotag.Rule({"k": "v"}, op="*")])
-print(jax.jit(lambda x: x + 1, donate_argnums=0)(jnp.ones(4)).sum())
-"""
-    )
-    assert finished.stdout == "8.0\n", finished.stderr
+@pytest.mark.parametrize("case", FRESH)
+def test_in_a_fresh_process(case, run_python):
+    code, printed = FRESH[case]
+    first = 'import warnings, jax, jax.numpy as jnp, hlotag\nwarnings.simplefilter("error")\n'
+    assert run_python(f'{first}hlotag.enable(rules=[hlotag.Rule({{"k": "v"}}, op="*")])\n{code}').stdout == printed
 
 
 def test_an_interrupt_during_compilation_is_an_interrupt(monkeypatch):

@@ -20,19 +20,21 @@ from hlotag.mlir.modules import copy_of
 X, W = np.ones((4, 8), np.float32), np.ones((8, 8), np.float32)
 
 
-def joined(function, text: str, *arguments, by=join) -> dict[str, list[str]]:
-    """By instruction of HLO text, the names of its operations' values; `{sine}` there is the name of the only sine."""
+def numbered(function, text: str, *arguments) -> tuple[Origins, list[str], HloModule]:
+    """A program, the names of its operations, and HLO text named after them: `{sine}` there is the name of the only sine."""
     origins = Origins(copy_of(jax.jit(function).lower(*arguments).compiler_ir("stablehlo")))
-    named: dict[str, str] = {}
+    names: list[str] = []
     for origin in origins:
         base = origin.op.rpartition(".")[2]
-        name = next(n for k in itertools.count() if (n := f"{base}{k or ''}") not in named)
-        named[name] = f"\x01{origins.token}:{origin.id}\x01/{base}"
-    for name, op_name in named.items():
-        text = text.replace(f"{{{name}}}", f'metadata={{op_name="{op_name}"}}')
-    names = list(named)
-    found = by(HloModule(_compat.runtime.hlo_from_text(text)), origins)
-    return {instruction.name: [names[number] for number in numbers] for instruction, numbers in found.items()}
+        names.append(next(name for k in itertools.count() if (name := f"{base}{k or ''}") not in names))
+        text = text.replace(f"{{{names[-1]}}}", f'metadata={{op_name="\x01{origins.token}:{origin.id}\x01/{base}"}}')
+    return origins, names, HloModule(_compat.runtime.hlo_from_text(text))
+
+
+def joined(function, text: str, *arguments, by=join) -> dict[str, list[str]]:
+    """By instruction of HLO text, the names of its operations' values."""
+    origins, names, module = numbered(function, text, *arguments)
+    return {instruction.name: [names[number] for number in numbers] for instruction, numbers in by(module, origins).items()}
 
 
 PRODUCTS = """
@@ -64,11 +66,7 @@ def test_one_contraction_that_xla_makes_of_two_is_of_both():
 
 MASK = """
 HloModule mask
-either {
-  a = u16[] parameter(0)
-  b = u16[] parameter(1)
-  ROOT or = u16[] or(a, b)
-}
+either { a = u16[] parameter(0) b = u16[] parameter(1) ROOT or = u16[] or(a, b) }
 ENTRY main {
   x = f32[4,8] parameter(0)
   zero = f32[] constant(0)
@@ -97,11 +95,7 @@ def test_what_helps_an_operation_does_not_take_its_operands():
 
 LOOP = """
 HloModule loop
-both {
-  a = pred[] parameter(0)
-  b = pred[] parameter(1)
-  ROOT and = pred[] and(a, b)
-}
+both { a = pred[] parameter(0) b = pred[] parameter(1) ROOT and = pred[] and(a, b) }
 body {
   state = (s32[], f32[4,8], s32[2]) parameter(0)
   round = s32[] get-tuple-element(state), index=0
@@ -148,11 +142,7 @@ def test_the_loop_of_an_expanded_operation_is_its_own(function, operation):
 
 PARTS = """
 HloModule parts
-sum {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT added = f32[] add(a, b)
-}
+sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT added = f32[] add(a, b) }
 ENTRY main {
   x = f32[8,5] parameter(0)
   w = f32[2,7] parameter(1)
@@ -177,8 +167,7 @@ def test_a_collective_is_found_by_the_product_of_its_parts():
         return mapped(lambda w, h: jnp.sin(w).T @ h, P("i"), P("i"))(w, h)
 
     found = joined(f, PARTS, np.ones((32, 5), np.float32), np.ones((8, 7), np.float32))
-    assert found["product"] == ["dot_general"]
-    assert found["whole"] == ["reduce_scatter"]
+    assert (found["product"], found["whole"]) == (["dot_general"], ["reduce_scatter"])
 
 
 CALLED = """
@@ -201,16 +190,12 @@ def sources_of(module: HloModule, origins: Origins):
 def test_what_is_named_after_a_call_is_not_what_the_call_takes(by):
     """TPU's compiler makes products of an FFT, and names them after the call that holds it."""
     found = joined(lambda x, w: jax.jit(jnp.sin)(x @ w), CALLED, X, W, by=by)
-    assert found["product"] == ["dot_general"]
-    assert found["expanded"] == []
+    assert (found["product"], found["expanded"]) == (["dot_general"], [])
 
 
 PIECES = """
 HloModule pieces
-start {
-  w1 = f32[2,8] parameter(0)
-  ROOT begun = f32[8,8] all-gather(w1), channel_id=CHANNEL, dimensions={0}, replica_groups={}
-}
+start { w1 = f32[2,8] parameter(0) ROOT begun = f32[8,8] all-gather(w1), channel_id=7, dimensions={0}, replica_groups={} }
 beside {
   x = f32[4,8] parameter(0)
   v = f32[8,8] parameter(1)
@@ -240,6 +225,6 @@ ENTRY main {
 
 def test_the_pieces_of_a_collective_are_of_what_takes_its_value():
     """TPU's compiler puts a piece into the fusion of the product that runs meanwhile; a channel tells what belongs together."""
-    found = joined(lambda x, v, w: x @ v @ w, PIECES.replace("CHANNEL", "7"), X, W, W)
+    found = joined(lambda x, v, w: x @ v @ w, PIECES, X, W, W)
     assert found["begun"] == found["running"] == found["ended"] == ["dot_general1"]
     assert found["first"] == ["dot_general"]

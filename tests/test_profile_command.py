@@ -45,16 +45,10 @@ def traced(tmp_path):
     (tmp_path / "trace").mkdir()
     traces.write(tmp_path / "trace", host(step(0, 0, 4), thunk("dot.1", 1, 2), step(1, 10, 6), thunk("dot.1", 11, 4)))
     op = PROGRAM.parts("dot.1")[0].op._asdict()
-    tags = [{"key": "layer", "value": FORGED, "op": 0, "state": "kept", "steps": []}]
-    instructions = [{"name": "dot.1", "opcode": "dot", "fusion": "", "ops": [0], "scope": "", "phase": "forward"}]
-    audit = {
-        "schema": "hlotag.audit/5",
-        "name": "jit_step",
-        "problems": [],
-        "ops": [op],
-        "tags": tags,
-        "instructions": instructions,
-    }
+    tag = {"key": "layer", "value": FORGED, "op": 0, "state": "kept", "steps": []}
+    instruction = {"name": "dot.1", "opcode": "dot", "fusion": "", "ops": [0], "scope": "", "phase": "forward"}
+    audit = {"schema": "hlotag.audit/5", "name": "jit_step", "problems": []}
+    audit |= {"ops": [op], "tags": [tag], "instructions": [instruction]}
     (tmp_path / "audit.json").write_text(json.dumps(audit))
     return ["profile", "trace", "--audit", "audit.json"]
 
@@ -64,9 +58,8 @@ def test_a_program_is_profiled(capsys):
     out, err = capsys.readouterr()
     document = json.loads(out)
     assert (document["name"], len(document["steps"])) == ("jit_f", 2)
-    assert {(row["value"], row["phase"]) for row in document["rows"] if row["key"] == "layer" and row["value"]} == {
-        ("0", "forward")
-    }
+    layers = {(row["value"], row["phase"]) for row in document["rows"] if row["key"] == "layer" and row["value"]}
+    assert layers == {("0", "forward")}
     assert "traced" in err
     assert json.loads(Path("t.json").read_text())["traceEvents"]
     assert hlotag.active() is None
@@ -80,17 +73,11 @@ def test_a_trace_is_profiled_and_shown_safely(traced, capsys):
     page = Path("p.html").read_text()
     assert FORGED not in page and "<script" not in page and "script-src" not in page
     assert re.search(r"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-[^']+'", page)
-    assert [float(width) for width in re.findall(r'<rect class="(?:forward|none)" x="[\d.]+" width="([\d.]+)" height', page)] == [
-        1000,
-        666.7,
-    ]
+    assert re.findall(r'<rect class="(?:forward|none)" x="[\d.]+" width="([\d.]+)" height', page) == ["1000.0", "666.7"]
     assert gzip.decompress(Path("t.json.gz").read_bytes()).startswith(b'{"traceEvents"')
-    again = as_json.loads(Path("p.json").read_text(), "p.json")
-    assert (again.steps, again.rows[0].value, again.sentence) == (
-        (4e-3, 6e-3),
-        FORGED,
-        json.loads(Path("p.json").read_text())["sentence"],
-    )
+    written = Path("p.json").read_text()
+    again = as_json.loads(written, "p.json")
+    assert (again.steps, again.rows[0].value, again.sentence) == ((4e-3, 6e-3), FORGED, json.loads(written)["sentence"])
 
 
 def test_a_baseline_finds_what_became_slower(traced, capsys):
@@ -134,9 +121,8 @@ def test_an_audit_that_is_incomplete_is_an_error(traced, capsys):
 
 
 def test_json_that_is_no_profile_is_an_error():
-    whole = json.loads(
-        as_json.dumps(Timing("jit_f", ("CPU:0",), (1.0,), (Row("k", "1", "forward", 1.0, 1.0, 1.0, steps=(1.0,)),)))
-    )
+    row = Row("k", "1", "forward", 1.0, 1.0, 1.0, steps=(1.0,))
+    whole = json.loads(as_json.dumps(Timing("jit_f", ("CPU:0",), (1.0,), (row,))))
     for text, message in [
         ("{", "not JSON"),
         (json.dumps(whole | {"schema": "hlotag.audit/5"}), "expected a profile with schema 'hlotag.profile/1'"),
@@ -168,14 +154,8 @@ def test_only_differences_larger_than_the_steps_vary_are_changes():
 
 
 def test_times_are_written_in_a_unit_that_fits():
-    assert [in_words(t) for t in (0, 1e-9, 2.5e-6, 0.0123, 12.3, 0.99999e-3)] == [
-        "0",
-        "1 ns",
-        "2.5 us",
-        "12.3 ms",
-        "12.3 s",
-        "1 ms",
-    ]
+    expected = {0: "0", 1e-9: "1 ns", 2.5e-6: "2.5 us", 0.0123: "12.3 ms", 12.3: "12.3 s", 0.99999e-3: "1 ms"}
+    assert {seconds: in_words(seconds) for seconds in expected} == expected
 
 
 def test_a_long_table_names_what_it_leaves_out():
@@ -184,7 +164,5 @@ def test_a_long_table_names_what_it_leaves_out():
     shown = str(found)
     assert re.search(r"10 more +10.00 +20.0%", shown) and "note: a note" in shown
     assert repr(found) == "<Profile of jit_f: 50 s a step, 1 steps>"
-    assert (
-        str(dataclasses.replace(found, rows=()))
-        == "A step of jit_f takes 50 s on CPU:0: 100% in tagged operations.\nnote: a note"
-    )
+    sentence = "A step of jit_f takes 50 s on CPU:0: 100% in tagged operations."
+    assert str(dataclasses.replace(found, rows=())) == f"{sentence}\nnote: a note"

@@ -72,14 +72,8 @@ def host(*events: traces.Event, **threads: list[traces.Event]) -> traces.Planes:
 
 
 def test_each_value_has_its_time_and_the_rest_is_named(tmp_path):
-    found = profiled(
-        tmp_path,
-        host(
-            step(0, 0, 20),
-            *(thunk("dot.1", 1, 3), thunk("dot.2", 4, 2), thunk("dot.3", 6, 4), thunk("copy.7", 10, 1)),
-            *(thunk("other.1", 11, 2, hlo_module="jit_other"), thunk("sine.1", 14, 1)),
-        ),
-    )
+    ours = [thunk(*event) for event in (("dot.1", 1, 3), ("dot.2", 4, 2), ("dot.3", 6, 4), ("copy.7", 10, 1), ("sine.1", 14, 1))]
+    found = profiled(tmp_path, host(step(0, 0, 20), *ours, thunk("other.1", 11, 2, hlo_module="jit_other")))
     layers = {("0", "forward"): 3, ("1", "forward"): 2, ("1", "backward"): 4, ("", "forward"): 1}
     rest = {("added by XLA", ""): 1, ("other programs", ""): 2, ("no instruction", ""): 7}
     assert milliseconds(found) == layers | rest
@@ -102,44 +96,50 @@ def test_work_of_operations_without_flops_is_their_bytes(tmp_path):
     assert milliseconds(found, "k") == {("0", "forward"): 2, ("1", "forward"): 6, ("no instruction", ""): 0}
 
 
-def test_loops_and_what_runs_in_an_instruction_count_once(tmp_path):
-    nested = [thunk("while.1", 0, 10), thunk("dot.1", 1, 6), thunk("dot.2", 2, 1), thunk("dot.2", 4, 2), thunk("dot.3", 8, 1)]
-    found = profiled(tmp_path, host(step(0, 0, 10), *nested))
-    layers = {("0", "forward"): 3, ("1", "forward"): 3, ("1", "backward"): 1, ("no instruction", ""): 3}
-    assert milliseconds(found) == layers
-    assert {hot.name: hot.events for hot in found.instructions} == {"dot.1": 1, "dot.2": 2, "dot.3": 1}
+# By name: the events of a step of 10 ms, those of a second thread, the milliseconds of layer 0 and of both phases of layer 1, and
+# in how many events each instruction ran.
+OVERLAPS = {
+    "loops and what runs in an instruction count once": (
+        [thunk("while.1", 0, 10), thunk("dot.1", 1, 6), thunk("dot.2", 2, 1), thunk("dot.2", 4, 2), thunk("dot.3", 8, 1)],
+        *([], (3, 3, 1), {"dot.1": 1, "dot.2": 2, "dot.3": 1}),
+    ),
+    "events that only overlap count once": (
+        [thunk("dot.1", 0, 6), thunk("dot.2", 4, 5)],
+        [],
+        (4, 5, 0),
+        {"dot.1": 1, "dot.2": 1},
+    ),
+    "threads that run at once share the time": (
+        *([thunk("dot.1", 0, 6)], [thunk("dot.2", 4, 4)], (5, 3, 0), {"dot.1": 1, "dot.2": 1}),
+    ),
+    "an instruction may end in another thread": (
+        [thunk("dot.1", 0, 1, _p=7), thunk("dot.2", 1, 1, _p=8), thunk("dot.3", 3, 1, _p=9)],
+        [(f"end: dot.{n}", end * MS, 10, {"_c": 6 + n}) for n, end in ((1, 8), (2, 2), (3, 6))],
+        *((6, 0.5, 1.5), {"dot.1": 1, "dot.2": 1, "dot.3": 1}),
+    ),
+}
+PLACES = ("0", "forward"), ("1", "forward"), ("1", "backward")
 
 
-def test_events_that_only_overlap_count_once(tmp_path):
-    found = profiled(tmp_path, host(step(0, 0, 10), thunk("dot.1", 0, 6), thunk("dot.2", 4, 5)))
-    assert milliseconds(found) == {("0", "forward"): 4, ("1", "forward"): 5, ("no instruction", ""): 1}
+@pytest.mark.parametrize("case", OVERLAPS)
+def test_time_counts_once(case, tmp_path):
+    first, second, expected, counts = OVERLAPS[case]
+    found = profiled(tmp_path, host(step(0, 0, 10), *first, second=second))
+    layers = {place: ms for place, ms in zip(PLACES, expected, strict=True) if ms}
+    assert milliseconds(found) == layers | {("no instruction", ""): 10 - sum(expected)}
+    assert {hot.name: hot.events for hot in found.instructions} == counts
 
 
-def test_threads_that_run_at_once_share_the_time(tmp_path):
+def test_threads_that_run_at_once_are_both_busy(tmp_path):
     found = profiled(tmp_path, host(step(0, 0, 10), thunk("dot.1", 0, 6), second=[thunk("dot.2", 4, 4)]))
-    assert milliseconds(found) == {("0", "forward"): 5, ("1", "forward"): 3, ("no instruction", ""): 2}
     assert [row.busy for row in found.rows if row.key == "layer"] == pytest.approx([6e-3, 4e-3])
     assert found.busy == pytest.approx(10e-3)
 
 
-def test_an_instruction_may_end_in_another_thread(tmp_path):
-    first = [step(0, 0, 10), thunk("dot.1", 0, 1, _p=7), thunk("dot.2", 1, 1, _p=8), thunk("dot.3", 3, 1, _p=9)]
-    ends = [(f"end: dot.{n}", end * MS, 10, {"_c": 6 + n}) for n, end in ((1, 8), (2, 2), (3, 6))]
-    found = profiled(tmp_path, host(*first, second=ends))
-    layers = {("0", "forward"): 6, ("1", "forward"): 0.5, ("1", "backward"): 1.5}
-    assert milliseconds(found) == layers | {("no instruction", ""): 2}
-
-
 def test_time_between_steps_does_not_count(tmp_path):
-    events = [
-        step(0, 0, 4),
-        thunk("dot.1", 1, 2),
-        thunk("dot.1", 5, 1),
-        step(1, 10, 6),
-        thunk("dot.1", 11, 4),
-        thunk("dot.1", 15, 9),
-    ]
-    found = profiled(tmp_path, host(*events))
+    first = step(0, 0, 4), thunk("dot.1", 1, 2), thunk("dot.1", 5, 1)
+    second = step(1, 10, 6), thunk("dot.1", 11, 4), thunk("dot.1", 15, 9)
+    found = profiled(tmp_path, host(*first, *second))
     assert found.steps == pytest.approx((4e-3, 6e-3))
     (row,) = [row for row in found.rows if row.key == "layer"]
     assert (row.steps, row.seconds, row.events) == (pytest.approx((2e-3, 5e-3)), pytest.approx(3.5e-3), 1.5)
@@ -184,15 +184,15 @@ def test_instructions_of_a_tpu(tmp_path):
     """Events have the text of instructions and no module: the line of modules says which program ran, and when."""
     lines = {
         "XLA Modules": [
-            ("jit_step(123)", 0, 10 * MS, {}),
-            ("jit_other(4)", 10 * MS, 5 * MS, {}),
-            ("jit_step(123)", 20 * MS, 8 * MS, {}),
+            (name, start * MS, duration * MS, {})
+            for name, start, duration in (("jit_step(123)", 0, 10), ("jit_other(4)", 10, 5), ("jit_step(123)", 20, 8))
         ],
         "XLA Ops": [
             ("%while.1 = (f32[8]) while(%t), body=%b", 0, 9 * MS, {}),
-            ("%dot.1 = f32[8]{0} fusion(%p), calls=%c", 1 * MS, 4 * MS, {}),
-            ("%dot.2 = f32[8]{0} fusion(%p), calls=%c", 11 * MS, 4 * MS, {}),
-            ("%dot.3 = f32[8]{0} fusion(%p), calls=%c", 21 * MS, 6 * MS, {}),
+            *(
+                (f"%dot.{n} = f32[8]{{0}} fusion(%p), calls=%c", at * MS, ms * MS, {})
+                for n, at, ms in ((1, 1, 4), (2, 11, 4), (3, 21, 6))
+            ),
         ],
         "Async XLA Ops": [("%all-gather-start.1", 0, 4 * MS, {})],
         "Steps": [("0", 0, 28 * MS, {})],
@@ -255,11 +255,7 @@ def test_a_timeline_has_a_track_for_each_key(tmp_path):
     written = perfetto.events(PROGRAM, devices)
     names = {event["tid"]: event["args"]["name"] for event in written if event["name"] == "thread_name"}
     shown = [(names[e["tid"]], e["name"], e["ts"], e["dur"]) for e in written if e["ph"] == "X"]
-    of_layers = [each for each in shown if each[0] == "layer"]
-    assert of_layers == [
-        ("layer", "layer=0 forward", 0, 3000),
-        ("layer", "layer=1 forward", 4000, 2000),
-        ("layer", "layer=1 forward", 7000, 1000),
-    ]
+    layers = [("layer=0 forward", 0, 3000), ("layer=1 forward", 4000, 2000), ("layer=1 forward", 7000, 1000)]
+    assert [each[1:] for each in shown if each[0] == "layer"] == layers
     assert [name for track, name, *_ in shown if track == "instructions"] == ["dot.1", "fusion.1", "dot.2", "copy.1", "dot.2"]
     assert [each for each in shown if each[0] == "block"] == [("block", "block=mlp forward", 0, 2000)]

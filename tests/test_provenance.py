@@ -18,28 +18,22 @@ RULES = [
     Rule({"backward": 1}, scope="*", phase="backward"),
     Rule({"here": 1}, source="test_provenance.py"),
 ]
-SETTINGS = {
-    "full tracebacks": {"jax_include_full_tracebacks_in_locations": True},
-    "no full tracebacks": {"jax_include_full_tracebacks_in_locations": False},
-    "limit 0": {"jax_traceback_in_locations_limit": 0},
-    "limit 1": {"jax_traceback_in_locations_limit": 1},
-    "limit 3": {"jax_traceback_in_locations_limit": 3},
-}
+SETTINGS = [
+    *({"jax_include_full_tracebacks_in_locations": full} for full in (True, False)),
+    *({"jax_traceback_in_locations_limit": limit} for limit in (0, 1, 3)),
+]
 
 
 @pytest.fixture
 def configure():
-    former = {}
-
     def change(settings):
         for name, value in settings.items():
-            former.setdefault(name, jax.config.values[name])
             jax.config.update(name, value)
-        # Traces have the frames that the setting of their time kept.
-        jax.clear_caches()
+        jax.clear_caches()  # Traces have the frames that the setting of their time kept.
 
+    former = {name: jax.config.values[name] for settings in SETTINGS for name in settings}
     yield change
-    change(dict(former))
+    change(former)
 
 
 def program(scope="attention"):
@@ -69,7 +63,7 @@ def tagged(keys=("attention", "forward", "backward"), scope="attention", rules=R
     return [(op.name, *(key in op.entries for key in keys)) for op in ops_of(lowered)]
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_rules_match_under_every_setting_of_tracebacks(settings, configure):
     keys = ("attention", "forward", "backward", "here")
     expected = tagged(keys)
@@ -95,10 +89,8 @@ def test_a_scope_reaches_what_jax_lowers_once_and_calls():
 
     with hlotag.stage(rules=[Rule({"k": 1}, scope="decoder/sums", grad={"k": 2})]):
         ops = ops_of(jax.jit(jax.value_and_grad(loss)).lower(X))
-    calls = [op for op in ops if op.name == "func.call"]
-    sums = [op for op in ops if op.name == "stablehlo.reduce_window"]
-    assert [op.entries.get("k") for op in calls] == ["1", "2"]
-    assert [op.entries.get("k") for op in sums] == ["1", "2"]
+    for name in ("func.call", "stablehlo.reduce_window"):
+        assert [op.entries.get("k") for op in ops if op.name == name] == ["1", "2"]
     assert not any("k" in op.entries for op in ops if op.name in ("stablehlo.sine", "stablehlo.cosine"))
 
 

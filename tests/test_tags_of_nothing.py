@@ -22,12 +22,9 @@ def names(function):
 
 
 LOWERED_TO_NOTHING = {
-    "jnp.copy": jnp.copy,
-    "jnp.array": jnp.array,
-    "jax.device_put": jax.device_put,
+    **{"jnp.copy": jnp.copy, "jnp.array": jnp.array, "jax.device_put": jax.device_put, "stop_gradient": lax.stop_gradient},
     "jax.device_put to a device": lambda y: jax.device_put(y, jax.devices()[0]),
     "jax.device_put of several": lambda y: jax.device_put((jnp.ones(3), y))[1],
-    "stop_gradient": lax.stop_gradient,
     "checkpoint_name": lambda y: checkpoint_name(y, "y"),
     "x ** 1": lambda y: lax.integer_pow(y, 1),
     "checkpoint": jax.checkpoint(lambda y: y),
@@ -53,34 +50,24 @@ def test_what_made_the_operand_keeps_its_own_tag(case, staged, set_xla_metadata)
         y = set_xla_metadata(jnp.sin(x), k="own")
         return jnp.cos(set_xla_metadata(LOWERED_TO_NOTHING[case](y), k="copy", other="o")) @ w
 
-    with pytest.warns(
-        hlotag.TagDropped, match="k='copy' has no operation to go to: the operation that made the value lowers to nothing"
-    ):
-        (sine,) = [op for op in ops_of(jax.jit(f).lower(X, W)) if "k" in op.entries]
-    assert sine.name == "stablehlo.sine"
-    assert (sine.entries["k"], sine.entries["other"]) == ("own", "o")
+    said = "k='copy' has no operation to go to: the operation that made the value lowers to nothing"
+    with pytest.warns(hlotag.TagDropped, match=said):
+        found = [(op.name, op.entries) for op in ops_of(jax.jit(f).lower(X, W)) if "k" in op.entries]
+    assert found == [("stablehlo.sine", {"k": "own", "other": "o"})]
 
 
-CASTS = {
-    "to varying": ["varying"],
-    "to reduced": ["reduced"],
-    "reduced to varying": ["reduced", "varying"],
-    "varying to unreduced": ["varying", "unreduced"],
-}
-
-
-@pytest.mark.parametrize("case", CASTS)
-def test_casts_of_shard_map_tag_the_equation_of_their_operand(case, staged, set_xla_metadata):
+@pytest.mark.parametrize("kinds", ["varying", "reduced", "reduced varying", "varying unreduced"])
+def test_casts_of_shard_map_tag_the_equation_of_their_operand(kinds, staged, set_xla_metadata):
     mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))
-    kind = CASTS[case][-1]
 
     def body(x):
         y = jnp.sin(x)
-        for to in CASTS[case]:
-            y = lax.pcast(y, "i", to=to)
+        for kind in kinds.split():
+            y = lax.pcast(y, "i", to=kind)
         return set_xla_metadata(y, k="v")
 
-    out = P("i") if kind == "varying" else P(**{kind: {"i"}})
+    last = kinds.split()[-1]
+    out = P("i") if last == "varying" else P(**{last: {"i"}})
     with jax.set_mesh(mesh):
         traced = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P(), out_specs=out)).trace(X)
     # Not lowered: JAX itself does not lower what returns an unreduced value so.
@@ -105,36 +92,19 @@ def test_a_users_own_primitive_is_known_by_its_identity(name, staged, set_xla_me
     assert names(lambda x, w: set_xla_metadata(own.bind(jnp.sin(x), **params), k="v") @ w) == ["negate"]
 
 
-def _reverses_by_vjp(x):
-    reverse = jax.custom_vjp(lambda x: x)
-    reverse.defvjp(lambda x: (x, None), lambda _, g: (jnp.negative(g),))
-    return reverse(x)
-
-
-def _reverses_by_jvp(x):
-    reverse = jax.custom_jvp(lambda x: x)
-    reverse.defjvp(lambda primals, tangents: (primals[0], jnp.negative(tangents[0])))
-    return reverse(x)
-
-
-@pytest.mark.parametrize("reverse", [_reverses_by_vjp, _reverses_by_jvp])
-def test_an_operation_that_changes_only_the_gradient(staged, set_xla_metadata, reverse):
+@pytest.mark.parametrize("rule", ["jvp", "vjp"])
+def test_an_operation_that_changes_only_the_gradient(staged, set_xla_metadata, rule):
     """It hands on the value of the operation before it, which the tag is not for."""
+    reverse = {"jvp": jax.custom_jvp, "vjp": jax.custom_vjp}[rule](lambda x: x)
+    if rule == "jvp":
+        reverse.defjvp(lambda primals, tangents: (primals[0], jnp.negative(tangents[0])))
+    else:
+        reverse.defvjp(lambda x: (x, None), lambda _, g: (jnp.negative(g),))
+    f = jax.grad(lambda x: jnp.square(set_xla_metadata(reverse(jnp.sin(x)), k="v")).sum())
+    assert names(lambda x, _: f(x)) == ["negate"]
 
-    def f(x):
-        return jnp.square(set_xla_metadata(reverse(jnp.sin(x)), k="v")).sum()
 
-    assert names(lambda x, _: jax.grad(f)(x)) == ["negate"]
-
-
-@pytest.mark.parametrize("transform", [jax.linearize, jax.jvp])
+@pytest.mark.parametrize("transform", [jax.linearize, lambda f, y: jax.jvp(f, (y,), (jnp.exp(y),))], ids=["linearize", "jvp"])
 def test_an_argument_whose_tangent_the_caller_computed(staged, set_xla_metadata, transform):
     """The tag is for the operation behind the argument, as without the transformation."""
-
-    def f(x):
-        y = jnp.sin(x)
-        tangents = () if transform is jax.linearize else ((jnp.exp(y),),)
-        primals = (y,) if transform is jax.linearize else ((y,),)
-        return transform(lambda y: set_xla_metadata(y, k="v") * 2.0, *primals, *tangents)[0]
-
-    assert names(lambda x, _: f(x)) == ["sine"]
+    assert names(lambda x, _: transform(lambda y: set_xla_metadata(y, k="v") * 2.0, jnp.sin(x))[0]) == ["sine"]

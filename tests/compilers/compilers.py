@@ -26,15 +26,10 @@ _FLOATS = (10, 11, 12, 16)  # F16, F32, F64 and BF16 in xla/xla_data.proto
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler and what it compiles for.
+    """A compiler and what it compiles for."""
 
-    Attributes:
-        name: Of the hardware.
-        devices: That do not exist.
-    """
-
-    name: str
-    devices: tuple[Any, ...]
+    name: str  # of the hardware
+    devices: tuple[Any, ...]  # that do not exist
 
     def shapes(self, arguments: Any) -> Any:
         """Arrays as they are given to `jax.jit(...).lower`: a copy on each of the devices."""

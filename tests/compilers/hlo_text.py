@@ -11,13 +11,9 @@ _NAME = re.compile(r"(?:computation )?%[\w.\-]+")
 
 
 def without_names(text: str) -> str:
-    """The instructions in the order of their schedule, each computation where it is called first.
+    """The instructions of an optimized module in the order of their schedule, each computation where it is called first.
 
-    Args:
-        text: Of an optimized module, as `Compiled.as_text` gives it.
-
-    Returns:
-        Its instructions without metadata and frontend attributes, names replaced by numbers.
+    Metadata and frontend attributes are left out, and names are replaced by numbers.
     """
     bodies = {found[1]: _LEFT_OUT.sub("", found[2]) for found in _COMPUTATION.finditer(text)}
     entry = re.search(r"^ENTRY (%[\w.\-]+)", text, re.M)

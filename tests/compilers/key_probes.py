@@ -35,12 +35,14 @@ from hlotag.tagging import keys
 
 PLATFORM = os.environ.get("HLOTAG_COMPILERS", "")
 SIZE, LARGE = 512, 2048
+LAYERS = P("i"), P(), P("i"), P("i")
 
 
 def pointwise(x, **attrs):
+    y = jnp.sin(x)
     with block(**attrs):
-        y = jnp.tanh(jnp.sin(x))
-    return jnp.exp(y) + 1
+        z = jnp.tanh(y)
+    return jnp.exp(z) + 1
 
 
 def placed(x, **attrs):
@@ -49,27 +51,23 @@ def placed(x, **attrs):
     return jnp.sin(y)
 
 
-def layers(x, first, second, third, *, gather=None, product=None, kernel=None):
-    """Two layers with sharded weights, and what is tagged."""
+def layers(x, first, second, third, *, gather=None, product=None, multiply=jnp.matmul, kernel=None):
+    """Two layers and a projection, with sharded weights: the second one's are gathered while the first one computes."""
 
     def run(x, first, second, third):
         with block(**(gather or {})):
             gathered = jax.lax.all_gather(second, "i", tiled=True)
         with block(**(product or {})):
-            hidden = x @ first
+            hidden = multiply(x, first)
         last = jax.lax.all_gather(third, "i", tiled=True)
         out = jnp.tanh(jnp.tanh(hidden) @ gathered) @ last
         return out if kernel is None else out + kernel(hidden)
 
-    return mapped(run, (P("i"), P(), P("i"), P("i")), P("i"))(x, first, second, third)
+    return mapped(run, LAYERS, P("i"))(x, first, second, third)
 
 
 def group(*weights, **attrs):
     return layers(*weights, gather=attrs, product=attrs)
-
-
-def ordered_group(*weights, **attrs):
-    return group(*weights, _scheduling_group_id="7", **attrs)
 
 
 def costly(*weights, **attrs):
@@ -135,10 +133,6 @@ def fused(x, w, **attrs):
 
     y = jnp.sin(x)
     return inner(y, w) + jnp.cos(y @ y)
-
-
-def stays(x, w, **attrs):
-    return fused(x, w, inlineable="false", **attrs)
 
 
 def product(x, w, **attrs):
@@ -241,25 +235,15 @@ def unused_kernel(x, **attrs):
 
 @dataclass(frozen=True)
 class Probe:
-    """A program that shows whether a key is read.
+    """A program that shows whether a key is read."""
 
-    Attributes:
-        value: Of the key.
-        program: Of arrays, and of the tag as keyword arguments.
-        arguments: How many square arrays it takes.
-        shows: What becomes of the program where the key is read.
-        devices: The place in `KINDS`.
-        size: Of the arrays.
-        options: Of the compiler, by platform.
-    """
-
-    value: str
-    program: Callable[..., Any]
-    arguments: int
-    shows: str
-    devices: int = ONE
-    size: int = SIZE
-    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    value: str  # of the key
+    program: Callable[..., Any]  # of arrays, and of the tag as keyword arguments
+    arguments: int  # how many square arrays it takes
+    shows: str  # what becomes of the program where the key is read
+    devices: int = ONE  # the place in `KINDS`
+    size: int = SIZE  # of the arrays
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the compiler, by platform
 
 
 _GEMMS = {"gpu": {"xla_gpu_enable_triton_gemm": False}}
@@ -270,11 +254,13 @@ PROBES = {
     "_xla_compute_type": Probe("host", pointwise, 1, "a call runs on the host's thread"),
     "_xla_buffer_placement": Probe("pinned_host", placed, 1, "an error: the result is not in the host's memory"),
     "_scheduling_group_id": Probe("7", group, 4, "the members are scheduled elsewhere", FOUR, LARGE),
-    "keep_original_sequence_order_in_group": Probe("true", ordered_group, 4, "the members keep their order", FOUR, LARGE),
+    "keep_original_sequence_order_in_group": Probe(
+        "true", partial(group, _scheduling_group_id="7"), 4, "the members keep their order", FOUR, LARGE
+    ),
     "scheduler_hint": Probe("force_delay", hinted, 4, "a kernel is scheduled later", FOUR),
     "scheduler_delay_priority": Probe("20", prioritized, 4, "of two delayed kernels the other is first", FOUR),
     "latency_metadata": Probe("100000000", costly, 4, "a gather is scheduled elsewhere", FOUR),
-    "_xla_stream_annotation": Probe("1", stays, 2, "the call is asynchronous"),
+    "_xla_stream_annotation": Probe("1", partial(fused, inlineable="false"), 2, "the call is asynchronous"),
     "inlineable": Probe("false", calls, 2, "the call is there"),
     "MUST_FUSE": Probe("a", fused, 2, "other fusions"),
     "MAXIMAL_FUSE": Probe("a", fused, 2, "other fusions"),
@@ -304,19 +290,18 @@ PROBES = {
     "num_batch_dims": Probe("1", batched, 1, "the custom call is sharded, with no gather before it", FOUR),
     "kernel_metadata": Probe("{}", called_kernel, 1, "another kernel"),
     "xla_allow_dce_side_effecting_op": Probe("true", unused_kernel, 1, "the unused call is gone"),
-    **{key: Probe("true", pointwise, 1, "another module") for key in ("_xla_log", "breakpoint", "_xla_tag")},
-    **{key: Probe("true", pointwise, 1, "another module") for key in ("_xla_log_tag", "_xla_log_callback", "_xla_summary_mode")},
-    "xla_log_for_comparison": Probe("true", pointwise, 1, "another module"),
+    **{
+        key: Probe("true", pointwise, 1, "another module")
+        for key in (
+            *("_xla_log", "breakpoint", "_xla_tag", "_xla_log_tag", "_xla_log_callback", "_xla_summary_mode"),
+            "xla_log_for_comparison",
+        )
+    },
 }
 
 
 def is_read(key: str, probe: Probe | None = None) -> bool:
-    """Whether this process's compiler makes something else of a program with a key than with one that nobody reads.
-
-    Args:
-        key: The key.
-        probe: By default, the key's own.
-    """
+    """Whether this process's compiler makes something else of a program with a key than with one that nobody reads."""
     probe = probe or PROBES[key]
     compiler = list(KINDS[PLATFORM].values())[probe.devices]()
     return _made(compiler, probe, key) != _made(compiler, probe, "nobody")
@@ -335,11 +320,7 @@ def _made(compiler: Compiler, probe: Probe, key: str) -> str:
 
 
 def is_read_late(key: str) -> bool:
-    """Whether this process's compiler makes something else of a program if the key is written where PRE_SCHEDULER is called.
-
-    Args:
-        key: The key.
-    """
+    """Whether this process's compiler makes something else of a program if the key is written where PRE_SCHEDULER is called."""
     probe, written = PROBES[key], "somebody"
     compiler = list(KINDS[PLATFORM].values())[probe.devices]()
 
@@ -363,14 +344,7 @@ def is_read_late(key: str) -> bool:
 
 
 def table(found: dict[str, dict[str, bool]]) -> str:
-    """The table key x backend.
-
-    Args:
-        found: By platform and key, whether it is read.
-
-    Returns:
-        Markdown.
-    """
+    """The Markdown table key x backend; `found` says by platform and key whether it is read."""
     rows = ["| key | CPU | GPU | TPU | what shows it | judged |", "|---|---|---|---|---|---|"]
     for key, probe in PROBES.items():
         read = ["read" if found[platform][key] else "" for platform in keys.BACKENDS]
@@ -379,24 +353,15 @@ def table(found: dict[str, dict[str, bool]]) -> str:
 
 
 def _all(question: str = "is_read") -> dict[str, dict[str, bool]]:
-    """What a function of this file says of each key and compiler.
-
-    Each compiler is asked in a process of its own, for they take environments of their own.
-    """
+    """What a function of this file says of each key and compiler, each in a process with an environment of its own."""
     found = {}
     here = Path(__file__).parent
     path = os.pathsep.join([str(here.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
-    code = "import conftest, json, key_probes as k; print(json.dumps({key: k.QUESTION(key) for key in k.PROBES}))"
+    code = f"import conftest, json, key_probes as k; print(json.dumps({{key: k.{question}(key) for key in k.PROBES}}))"
     for platform in keys.BACKENDS:
         environment = {**os.environ, "HLOTAG_COMPILERS": platform, "PYTHONPATH": path}
-        done = subprocess.run(
-            [sys.executable, "-c", code.replace("QUESTION", question)],
-            cwd=here,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(done.stderr)
         found[platform] = json.loads(done.stdout.splitlines()[-1])

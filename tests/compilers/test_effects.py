@@ -1,235 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tags change in XLA's compilers for GPU and TPU: the rows of docs/effects.md, a small program for each key."""
 
-import os
 from functools import partial
 from typing import Any
 
+import effect_programs as programs
 import jax
 import jax.numpy as jnp
+import key_probes
 import numpy as np
 import pytest
-from effect_programs import (
-    Program,
-    broken_group,
-    called,
-    gather_after_its_product,
-    gather_and_product,
-    gradient,
-    group,
-    group_with_stream,
-    host_with_two_results,
-    offloaded,
-    offloaded_at_once,
-    often,
-    once,
-    pointwise,
-    product_and_gradient,
-    sharded_layers,
-    sums,
-    two_calls_in_a_row,
-)
 from jax.sharding import PartitionSpec as P
 
 import hlotag
 from compilers import FOUR, KINDS, ONE, Compiler, block, is_here, mapped
+from conftest import PLATFORM
 from hlotag.audits import Audit, Effect, Verdict
 from hlotag.tagging import keys
 
-PLATFORM = os.environ["HLOTAG_COMPILERS"]
-X = np.ones((512, 512), np.float32)
-LARGE = np.ones((2048, 2048), np.float32)
-
+SQUARE = {size: np.ones((size, size), np.float32) for size in (512, 1024, 2048)}
+X = SQUARE[512]
+WEIGHTS = np.ones((3, 512, 512), np.float32)
+HALF, LONG = np.ones((1024, 1024), jnp.bfloat16), np.ones((2048, 1024), jnp.bfloat16)
 CHANGED, SAME, REFUSED, UNREAD = Verdict.CHANGED, Verdict.SAME, Verdict.REFUSED, Verdict.UNREAD
 # With jax 0.10.2, the compiler makes one fusion of both calls.
 ONE_ID = (REFUSED, "operations in 2 instructions") if jax.__version_info__ >= (0, 12) else (CHANGED, "operations in ")
 
-
-WEIGHTS = np.ones((3, 512, 512), np.float32)
-HALF, LONG = np.ones((1024, 1024), jnp.bfloat16), np.ones((2048, 1024), jnp.bfloat16)
 NOT_READ, NOT_SEEN = "does not read it", "was not seen to read it"
+Expected = dict[str, tuple[Verdict, str]]
 
-# By name: devices, the program, its arguments, and by compiler and key the verdict, with a part of what is said.
-ROWS: dict[str, tuple[int, Program, tuple[Any, ...], dict[str, dict[str, tuple[Verdict, str]]]]] = {
-    "group": (
-        FOUR,
-        group,
-        (LARGE,) * 4,
-        {
-            "gpu": {"_scheduling_group_id=7": (REFUSED, "nothing beside all")},
-            "tpu": {"_scheduling_group_id=7": (CHANGED, "beside async-collective-start")},
+
+def row(devices: int, program: Any, *arguments: Any, gpu: Expected | None = None, tpu: Expected | None = None) -> tuple:
+    """By compiler and key the verdict, with a part of what is said."""
+    expected = {"gpu": gpu, "tpu": tpu}
+    return devices, program, arguments, {name: found for name, found in expected.items() if found is not None}
+
+
+def of_both(devices: int, program: Any, *arguments: Any, expected: Expected) -> tuple:
+    return row(devices, program, *arguments, gpu=expected, tpu=expected)
+
+
+ALONE = {"_scheduling_group_id=7": (REFUSED, "nothing beside all")}
+BESIDE = {"_scheduling_group_id=7": (CHANGED, "beside async-collective-start")}
+NO_STREAM = {"_xla_stream_annotation=1": (UNREAD, NOT_READ)}
+NO_FUSING = {"MUST_FUSE=a": (UNREAD, NOT_READ)}
+ON_THE_HOST = {"_xla_compute_type=host": (CHANGED, "on the host, run by host-call")}
+OUT = {"_xla_buffer_placement=device": (CHANGED, "out of the host's memory (S(5))")}
+STREAM, FUSED = partial(key_probes.fused, _xla_stream_annotation="1"), partial(key_probes.fused, MUST_FUSE="a")
+
+ROWS = {
+    "group": row(FOUR, partial(key_probes.group, **programs.GROUP), *[SQUARE[2048]] * 4, gpu=ALONE, tpu=BESIDE),
+    "group with a stream": row(
+        *(FOUR, programs.group_with_stream, *[SQUARE[2048]] * 4),
+        gpu={
+            "_scheduling_group_id=7": (CHANGED, "call-start beside all-gather-start"),
+            "_xla_stream_annotation=1": (CHANGED, "all-gather-start beside call-start on stream 1"),
+            "inlineable=false": (CHANGED, "is a call"),
+        },
+        tpu=BESIDE | NO_STREAM,
+    ),
+    "stream": row(
+        *(ONE, partial(STREAM, inlineable="false"), X, X),
+        gpu={"_xla_stream_annotation=1": (CHANGED, "gemm_fusion_dot.1 beside call-start")},
+        tpu=NO_STREAM,
+    ),
+    "stream of a call that is inlined": row(
+        *(ONE, STREAM, X, X), gpu={"_xla_stream_annotation=1": (SAME, "inlineable='false'")}, tpu=NO_STREAM
+    ),
+    "host": of_both(ONE, partial(key_probes.pointwise, _xla_compute_type="host"), X, expected=ON_THE_HOST),
+    "offload": of_both(
+        *(ONE, programs.offloaded, X, WEIGHTS),
+        expected={
+            f"_xla_buffer_placement={place}": (CHANGED, f"1 move of 1.05 MB {way} the host's memory (S(5))")
+            for place, way in (("pinned_host", "into"), ("device", "out of"))
         },
     ),
-    "group with a stream": (
-        FOUR,
-        group_with_stream,
-        (LARGE,) * 4,
-        {
-            "gpu": {
-                "_scheduling_group_id=7": (CHANGED, "call-start beside all-gather-start"),
-                "_xla_stream_annotation=1": (CHANGED, "all-gather-start beside call-start on stream 1"),
-                "inlineable=false": (CHANGED, "is a call"),
-            },
-            "tpu": {
-                "_scheduling_group_id=7": (CHANGED, "beside async-collective-start"),
-                "_xla_stream_annotation=1": (UNREAD, NOT_READ),
-            },
-        },
+    "must fuse": row(ONE, FUSED, X, X, gpu=NO_FUSING, tpu={"MUST_FUSE=a": (SAME, "3 operations in fusion")}),
+    "must fuse, one id in both passes": row(
+        *(ONE, programs.gradient({"MUST_FUSE": "a"}, "same"), X), gpu=NO_FUSING, tpu={"MUST_FUSE=a": ONE_ID}
     ),
-    "stream": (
-        ONE,
-        called(_xla_stream_annotation="1", inlineable="false"),
-        (X, X),
-        {
-            "gpu": {"_xla_stream_annotation=1": (CHANGED, "gemm_fusion_dot.1 beside call-start")},
-            "tpu": {"_xla_stream_annotation=1": (UNREAD, NOT_READ)},
-        },
+    "must fuse, an id for each pass": row(
+        *(ONE, programs.gradient({"MUST_FUSE": "a"}, {"MUST_FUSE": "b"}), X),
+        gpu=NO_FUSING | {"MUST_FUSE=b": (UNREAD, NOT_READ)},
+        tpu={"MUST_FUSE=a": (CHANGED, "operations in "), "MUST_FUSE=b": (SAME, "operations in ")},
     ),
-    "stream of a call that is inlined": (
-        ONE,
-        called(_xla_stream_annotation="1"),
-        (X, X),
-        {
-            "gpu": {"_xla_stream_annotation=1": (SAME, "inlineable='false'")},
-            "tpu": {"_xla_stream_annotation=1": (UNREAD, NOT_READ)},
-        },
+    "fusion limit": row(
+        *(ONE, partial(key_probes.pointwise, FUSE_LIMIT="true"), X),
+        gpu={"FUSE_LIMIT=true": (UNREAD, NOT_READ)},
+        tpu={"FUSE_LIMIT=true": (CHANGED, "at the end of sine_tanh_fusion")},
     ),
-    "host": (
-        ONE,
-        pointwise(_xla_compute_type="host"),
-        (X,),
-        {name: {"_xla_compute_type=host": (CHANGED, "on the host, run by host-call")} for name in ("gpu", "tpu")},
+    "call": row(
+        *(ONE, partial(key_probes.fused, inlineable="false"), X, X),
+        gpu={"inlineable=false": (CHANGED, "is a call")},
+        tpu={"inlineable=false": (UNREAD, NOT_SEEN)},
     ),
-    "offload": (
-        ONE,
-        offloaded,
-        (X, WEIGHTS),
-        {
-            name: {
-                "_xla_buffer_placement=pinned_host": (CHANGED, "1 move of 1.05 MB into the host's memory (S(5))"),
-                "_xla_buffer_placement=device": (CHANGED, "1 move of 1.05 MB out of the host's memory (S(5))"),
-            }
-            for name in ("gpu", "tpu")
-        },
+    "combiner": row(
+        *(FOUR, partial(key_probes.sums, combiner_key="a"), X, X),
+        gpu={"combiner_key=a": (CHANGED, "combined with none but its own")},
+        tpu={"combiner_key=a": (UNREAD, "was not seen to read it; read by gpu")},
     ),
-    "must fuse": (
-        ONE,
-        called(MUST_FUSE="a"),
-        (X, X),
-        {"gpu": {"MUST_FUSE=a": (UNREAD, NOT_READ)}, "tpu": {"MUST_FUSE=a": (SAME, "3 operations in fusion")}},
+    "loop that runs once": of_both(
+        *(ONE, partial(key_probes.loop, count=1, **{"skip-simplify-while-loops_trip-count-one": "true"}), X, X),
+        expected={"skip-simplify-while-loops_trip-count-one=true": (CHANGED, "is a while; without the tags: no while")},
     ),
-    "must fuse, one id in both passes": (
-        ONE,
-        gradient({"MUST_FUSE": "a"}, "same"),
-        (X,),
-        {"gpu": {"MUST_FUSE=a": (UNREAD, NOT_READ)}, "tpu": {"MUST_FUSE=a": ONE_ID}},
-    ),
-    "must fuse, an id for each pass": (
-        ONE,
-        gradient({"MUST_FUSE": "a"}, {"MUST_FUSE": "b"}),
-        (X,),
-        {
-            "gpu": {f"MUST_FUSE={name}": (UNREAD, NOT_READ) for name in "ab"},
-            "tpu": {"MUST_FUSE=a": (CHANGED, "operations in "), "MUST_FUSE=b": (SAME, "operations in ")},
-        },
-    ),
-    "fusion limit": (
-        ONE,
-        pointwise(FUSE_LIMIT="true"),
-        (X,),
-        {"gpu": {"FUSE_LIMIT=true": (UNREAD, NOT_READ)}, "tpu": {"FUSE_LIMIT=true": (CHANGED, "at the end of sine_tanh_fusion")}},
-    ),
-    "call": (
-        ONE,
-        called(inlineable="false"),
-        (X, X),
-        {"gpu": {"inlineable=false": (CHANGED, "is a call")}, "tpu": {"inlineable=false": (UNREAD, NOT_SEEN)}},
-    ),
-    "combiner": (
-        FOUR,
-        sums,
-        (X, X),
-        {
-            "gpu": {"combiner_key=a": (CHANGED, "combined with none but its own")},
-            "tpu": {"combiner_key=a": (UNREAD, "was not seen to read it; read by gpu")},
-        },
-    ),
-    "loop that runs once": (
-        ONE,
-        once,
-        (X,),
-        {
-            name: {"skip-simplify-while-loops_trip-count-one=true": (CHANGED, "is a while; without the tags: no while")}
-            for name in ("gpu", "tpu")
-        },
-    ),
-    "unrolled loop": (
-        ONE,
-        often,
-        (X,),
-        {
-            "gpu": {"_xla_loop_unroll_strategy=full": (UNREAD, NOT_SEEN)},
-            "tpu": {"_xla_loop_unroll_strategy=full": (UNREAD, NOT_READ)},
-        },
+    "unrolled loop": row(
+        *(ONE, partial(key_probes.loop, _xla_loop_unroll_strategy="full"), X, X),
+        gpu={"_xla_loop_unroll_strategy=full": (UNREAD, NOT_SEEN)},
+        tpu={"_xla_loop_unroll_strategy=full": (UNREAD, NOT_READ)},
     ),
     **{
-        f"gather and product, {n}": (
-            FOUR,
-            gather_and_product,
-            (np.ones((n, n), np.float32),) * 3,
-            {
-                "gpu": {"_scheduling_group_id=7": (REFUSED, "nothing beside all")},
-                "tpu": {"_scheduling_group_id=7": (CHANGED, "beside async-collective-start")},
-            },
-        )
-        for n in (512, 1024)
+        f"gather and product, {size}": row(FOUR, programs.gather_and_product, *[SQUARE[size]] * 3, gpu=ALONE, tpu=BESIDE)
+        for size in (512, 1024)
     },
-    "product and gradient": (
-        ONE,
-        product_and_gradient,
-        (np.ones((1024, 1024), np.float32),) * 2,
-        {name: {f"_scheduling_group_id={n}": (SAME, "") for n in (1, 2)} for name in ("gpu", "tpu")},
+    "product and gradient": of_both(
+        *(ONE, programs.product_and_gradient, *[SQUARE[1024]] * 2),
+        expected={f"_scheduling_group_id={n}": (SAME, "") for n in (1, 2)},
     ),
-    "sharded layers": (
-        FOUR,
-        sharded_layers,
-        (HALF, HALF, HALF, LONG),
-        {
-            "tpu": {
-                "_scheduling_group_id=0": (SAME, " beside async-collective-start"),
-                "_scheduling_group_id=1": (SAME, "async-collective-done.1 in one run; fusion."),
-            }
+    "sharded layers": row(
+        *(FOUR, programs.sharded_layers, HALF, HALF, HALF, LONG),
+        tpu={
+            "_scheduling_group_id=0": (SAME, " beside async-collective-start"),
+            "_scheduling_group_id=1": (SAME, "async-collective-done.1 in one run; fusion."),
         },
     ),
-    "gather after its product": (
-        FOUR,
-        gather_after_its_product,
-        (HALF, HALF, LONG),
-        {"gpu": {"_scheduling_group_id=7": (REFUSED, "nothing beside all")}},
+    "gather after its product": row(FOUR, programs.gather_after_its_product, HALF, HALF, LONG, gpu=ALONE),
+    "stream with nothing beside it": row(
+        *(ONE, programs.two_calls_in_a_row, WEIGHTS[:2], X),
+        gpu={"_xla_stream_annotation=1": (SAME, "nothing beside call-start, call-start.1")},
     ),
-    "stream with nothing beside it": (
-        ONE,
-        two_calls_in_a_row,
-        (WEIGHTS[:2], X),
-        {"gpu": {"_xla_stream_annotation=1": (SAME, "nothing beside call-start, call-start.1")}},
-    ),
-    "host, two results": (
-        ONE,
-        host_with_two_results,
-        (X, X[:256], X),
-        {name: {"_xla_compute_type=host": (CHANGED, "on the host, run by host-call")} for name in ("gpu", "tpu")},
-    ),
-    "offload that comes back at once": (
-        ONE,
-        offloaded_at_once,
-        (X, WEIGHTS),
-        {
-            name: {
-                "_xla_buffer_placement=pinned_host": (CHANGED, "come back at once: nothing computes between copy-done"),
-                "_xla_buffer_placement=device": (CHANGED, "out of the host's memory (S(5))"),
-            }
-            for name in ("gpu", "tpu")
-        },
+    "host, two results": of_both(ONE, programs.host_with_two_results, X, X[:256], X, expected=ON_THE_HOST),
+    "offload that comes back at once": of_both(
+        *(ONE, programs.offloaded_at_once, X, WEIGHTS),
+        expected=OUT | {"_xla_buffer_placement=pinned_host": (CHANGED, "come back at once: nothing computes between copy-done")},
     ),
 }
 
@@ -240,13 +142,13 @@ def compilers() -> list[Compiler]:
     return [make() for make in KINDS[PLATFORM].values()]
 
 
-def audited(compiler: Compiler, program: Program, *arguments: Any) -> Audit:
+def audited(compiler: Compiler, program: Any, *arguments: Any) -> Audit:
     jax.clear_caches()  # What JAX traced before, for another test, has the devices of that.
     with hlotag.stage():
         return hlotag.audit(compiler.lower(program, *arguments))
 
 
-def effects(compiler: Compiler, program: Program, *arguments: Any) -> dict[str, Effect]:
+def effects(compiler: Compiler, program: Any, *arguments: Any) -> dict[str, Effect]:
     return {f"{effect.key}={effect.value}": effect for effect in audited(compiler, program, *arguments).effects}
 
 
@@ -264,11 +166,12 @@ def test_effect(name, compilers):
 
 
 def test_a_broken_group(compilers):
+    found = partial(effects, compilers[FOUR], programs.broken_group, *[SQUARE[2048]] * 4)
     if PLATFORM == "tpu":
         with pytest.raises(jax.errors.JaxRuntimeError, match="annotation groups with gaps"):
-            effects(compilers[FOUR], broken_group, *(LARGE,) * 4)
+            found()
     else:
-        effect = effects(compilers[FOUR], broken_group, *(LARGE,) * 4)["_scheduling_group_id=7"]
+        effect = found()["_scheduling_group_id=7"]
         assert effect.verdict == REFUSED
         assert effect.evidence.startswith("2 of 3 in one run")
 
