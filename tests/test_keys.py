@@ -3,12 +3,15 @@
 
 import copy
 import inspect
+import itertools
 import linecache
 import pickle
 import re
 import threading
 import traceback
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import jax
 import jax.numpy as jnp
@@ -93,39 +96,29 @@ def test_every_entry_says_what_it_is():
 
 
 @by_name
-def test_legal_values_are_accepted(key):
-    for value in VALUES[key.name][0] if key.values else ["any", "", "{x}", 1, True]:
+def test_only_legal_values_are_accepted(key):
+    legal, illegal = VALUES[key.name] if key.values else (["any", "", "{x}", 1, True], [])
+    for value in legal:
         hlotag.tag(X, {key.name: value})
         hlotag.tagged({key.name: value})
         hlotag.Rule({key.name: value.item() if isinstance(value, np.generic) else value}, op="x")
-
-
-@by_name
-def test_illegal_values_are_refused(key):
-    for value in VALUES[key.name][1] if key.values else []:
-        for write in (lambda: hlotag.tag(X, {key.name: value}), lambda: hlotag.Rule({key.name: value}, op="x")):  # noqa: B023
-            with pytest.raises(hlotag.TagError) as caught:
-                write()
-            message = str(caught.value)
-            assert repr(key.name) in message and repr(text_of(value)) in message and str(key.values) in message
-            assert all(word in message for word in key.values.choices) or key.values.text
-            assert key.otherwise in message
+    for value, write in itertools.product(
+        illegal, (lambda attrs: hlotag.tag(X, attrs), lambda attrs: hlotag.Rule(attrs, op="x"))
+    ):
+        with pytest.raises(hlotag.TagError) as caught:
+            write({key.name: value})
+        message = str(caught.value)
+        assert all(text in message for text in (repr(key.name), repr(text_of(value)), str(key.values), key.otherwise))
+        assert all(word in message for word in key.values.choices) or key.values.text
 
 
 @pytest.mark.parametrize("key", RESERVED, ids=lambda key: key.name)
 def test_reserved_keys_are_refused(key):
     name = key.name.replace("*", "anything")
-    for write in (
-        lambda: hlotag.tag(X, {name: "v"}),
-        lambda: hlotag.tag(X, {"k": "v"}, grad={name: "v"}),
-        lambda: hlotag.tagged({name: "v"}),
-        lambda: hlotag.set_xla_metadata(**{name: "v"}),
-        lambda: hlotag.Rule({name: "v"}, op="x"),
-        lambda: hlotag.xla_metadata_call2(jnp.sin, {name: "v"}),
-        lambda: hlotag.register_key(name),
-    ):
-        with pytest.raises(hlotag.TagError, match=rf"{re.escape(repr(name))}.* reserved"):
-            write()
+    ours = [write for way, write in WRITES.items() if way != "traced value of JAX"]
+    for write in (*ours, lambda attrs: hlotag.register_key(*attrs)):
+        with pytest.raises(hlotag.TagError, match=rf"{re.escape(repr(name))}.* reserved"), hlotag.stage():
+            write({name: "v"})
 
 
 @pytest.mark.parametrize("name", ["xla.sdy", "xla_sdy.x", "compositex", "hlotagx", "original_shardings"])
@@ -146,8 +139,6 @@ def test_removing_a_key_is_not_checked():
 
 
 # --- Where the error is raised -----------------------------------------------------------------------------------------------
-
-BAD, LIKE_A_KNOWN_KEY = {"_xla_loop_unroll_strategy": "never"}, {"_scheduling_group": "1"}
 
 
 def decorate(attrs):
@@ -185,32 +176,28 @@ WRITES = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_an_illegal_value_is_an_error_on_the_line_that_tags(write):
     with hlotag.stage(), pytest.raises(hlotag.TagError, match=r"'never'.*full, double-buffer") as caught:
-        write(BAD)
+        write({"_xla_loop_unroll_strategy": "never"})
     lines = [frame.line for frame in traceback.extract_tb(caught.tb) if frame.filename == __file__]
     assert lines[-1].endswith("# THE LINE")
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_key_like_a_known_one_warns_once_at_the_line_that_tags(write):
+    message = r"'_scheduling_group'.*did you mean '_scheduling_group_id'\?"
     with hlotag.stage(), warnings.catch_warnings(record=True, action="default") as caught:
         for _ in range(2):
-            write(LIKE_A_KNOWN_KEY)
-    assert [(w.category, w.filename) for w in caught] == [(hlotag.KeyIgnored, __file__)]
-    assert "'_scheduling_group'" in str(caught[0].message) and "did you mean '_scheduling_group_id'?" in str(caught[0].message)
-    assert linecache.getline(__file__, caught[0].lineno).endswith("# THE LINE\n")
+            write({"_scheduling_group": "1"})
+    (warning,) = caught
+    assert warning.category is hlotag.KeyIgnored and re.search(message, str(warning.message))
+    assert warning.filename == __file__ and linecache.getline(__file__, warning.lineno).endswith("# THE LINE\n")
 
 
 @pytest.mark.parametrize(
     ("name", "value", "known"),
     [
-        ("group", "7", "_scheduling_group_id"),
-        ("compute_type", "host", "_xla_compute_type"),
-        ("compute_type", "bfloat16", ""),
-        ("must_fuse", "a", "MUST_FUSE"),
-        ("inlinable", "false", "inlineable"),
-        ("stream", "main", ""),
-        ("group", "forward", ""),
-        ("remat_group", "7", ""),
+        *[("group", "7", "_scheduling_group_id"), ("compute_type", "host", "_xla_compute_type")],
+        *[("must_fuse", "a", "MUST_FUSE"), ("inlinable", "false", "inlineable"), ("compute_type", "bfloat16", "")],
+        *[("stream", "main", ""), ("group", "forward", ""), ("remat_group", "7", "")],
         *((name, "1", "") for name in ("layer", "block", "tag", "k", "id", "name", "_scheduling_group_id")),
     ],
 )
@@ -227,10 +214,6 @@ def test_a_registered_key_is_not_taken_for_another(registry):
 # --- Policies ----------------------------------------------------------------------------------------------------------------
 
 
-def legal(key):
-    return VALUES[key.name][0][0] if key.values else "1"
-
-
 FORMS = {
     "value": lambda attrs, **grad: lambda x: hlotag.tag(jnp.tanh(x), attrs, **grad) * 2.0,
     "block": lambda attrs, **grad: lambda x: hlotag.tagged(attrs, **grad)(jnp.tanh)(x) * 2.0,
@@ -240,7 +223,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 @by_name
 def test_policy_of_each_key_in_a_lowered_gradient(form, key):
-    attrs = {key.name: legal(key)}
+    attrs = {key.name: VALUES[key.name][0][0] if key.values else "1"}
     with hlotag.stage():
         forward, backward = gradient(FORMS[form](attrs), key.name)
         assert forward > 0 and (backward > 0) == (key.derived == "same")
@@ -250,21 +233,13 @@ def test_policy_of_each_key_in_a_lowered_gradient(form, key):
         assert gradient(FORMS[form](attrs, grad=attrs), key.name)[1] > 0
         assert gradient(FORMS[form](attrs, grad={"k": "v"}), key.name) == (forward, 0)
 
-
-@by_name
-def test_policy_of_jaxs_own_value_tag(key):
-    with hlotag.stage():
-        f = lambda x: set_xla_metadata(jnp.tanh(x), **{key.name: legal(key)}) * 2.0
-        forward, backward = gradient(f, key.name)
-    assert forward > 0 and (backward > 0) == (key.derived == "same")
+        # JAX's own value tag has none.
+        forward, backward = gradient(lambda x: set_xla_metadata(jnp.tanh(x), **attrs) * 2.0, key.name)
+        assert forward > 0 and (backward > 0) == (key.derived == "same")
 
 
 def test_jaxs_own_block_is_as_jax_does_it():
-    def f(x):
-        with set_xla_metadata(_scheduling_group_id=1):
-            y = jnp.tanh(x)
-        return y * 2.0
-
+    f = lambda x: set_xla_metadata(_scheduling_group_id=1)(jnp.tanh)(x) * 2.0
     without = gradient(f, "_scheduling_group_id")
     with hlotag.stage():
         assert gradient(f, "_scheduling_group_id")[1] >= without[1] > 0
@@ -287,11 +262,8 @@ def test_the_inner_block_decides():
 @pytest.mark.parametrize(
     ("fields", "backward", "backward_of_k"),
     [
-        ({}, False, True),
-        ({"grad": "same"}, True, True),
-        ({"grad": "drop"}, False, False),
-        ({"phase": "backward"}, True, True),
-        ({"phase": "forward"}, False, False),
+        *[({}, False, True), ({"grad": "same"}, True, True), ({"grad": "drop"}, False, False)],
+        *[({"phase": "backward"}, True, True), ({"phase": "forward"}, False, False)],
     ],
 )
 def test_policy_of_rules(fields, backward, backward_of_k):
@@ -336,12 +308,8 @@ def test_the_last_pass_knows_the_values_of_registered_keys(registry):
 @pytest.mark.parametrize(
     ("values", "legal", "illegal"),
     [
-        (None, ["", "x", 1], []),
-        (bool, [True, "false"], ["yes", 1]),
-        (int, [1, "-2"], ["x", True, 1.0]),
-        (("a", "b"), ["a"], ["A", "ab"]),
-        ({"b", "a"}, ["a", "b"], ["c"]),
-        (re.compile("[a-z]+"), ["ab"], ["a1", "", "AB"]),
+        *[(None, ["", "x", 1], []), (bool, [True, "false"], ["yes", 1]), (int, [1, "-2"], ["x", True, 1.0])],
+        *[(("a", "b"), ["a"], ["A", "ab"]), ({"b", "a"}, ["a", "b"], ["c"]), (re.compile("[a-z]+"), ["ab"], ["a1", "", "AB"])],
         (re.compile("[a-z]+", re.IGNORECASE), ["AB"], ["1"]),
     ],
 )
@@ -368,19 +336,14 @@ def test_registering_again_needs_the_same_meaning(registry):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": ""}, "non-empty"),
-        ({"name": 3}, "non-empty"),
-        ({"name": "mine", "derived": "other"}, "'same' or 'drop'"),
-        ({"name": "mine", "compiler": "tpu"}, "compiler must be True or False"),
-        ({"name": "mine", "values": "text"}, "words"),
-        ({"name": "mine", "values": []}, "words"),
-        ({"name": "mine", "values": [1]}, "words"),
-        ({"name": "mine", "values": re.compile(b"a")}, "words"),
+        *[({"name": ""}, "non-empty"), ({"name": 3}, "non-empty"), ({"derived": "other"}, "'same' or 'drop'")],
+        *[({"values": values}, "words") for values in ("text", [], [1], re.compile(b"a"))],
+        ({"compiler": "tpu"}, "compiler must be True or False"),
     ],
 )
 def test_bad_registrations(registry, arguments, message):
     with pytest.raises(hlotag.TagError, match=message):
-        hlotag.register_key(**arguments)
+        hlotag.register_key(**{"name": "mine", **arguments})
     assert keys.lookup("mine") is None
 
 
@@ -400,26 +363,20 @@ def test_the_audit_says_that_a_key_is_withheld(registry):
 
 
 def test_an_entry_of_a_library_is_left_to_xla():
-    assert restorable({"backend_config": "{}", "ragged_dot_tiling": "8,8,8", "xla_metadata_payload": "{}", "k": "v"}) == {
-        "k": "v"
-    }
+    of_libraries = {"backend_config": "{}", "ragged_dot_tiling": "8,8,8", "xla_metadata_payload": "{}"}
+    assert restorable({**of_libraries, "k": "v"}) == {"k": "v"}
 
 
 def test_of_many_threads_that_register_differently_one_wins(registry):
-    barrier, results = threading.Barrier(16), []
+    barrier = threading.Barrier(16)
 
-    def work(number):
+    def register(number):
         barrier.wait()
-        try:
-            results.append(hlotag.register_key("mine", doc=str(number % 4)))
-        except hlotag.TagError:
-            results.append(None)
+        with suppress(hlotag.TagError):
+            return hlotag.register_key("mine", doc=str(number % 4))
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(16) as pool:
+        results = list(pool.map(register, range(16)))
     assert {key for key in results if key} == {keys.lookup("mine")} and results.count(None) == 12
 
 
