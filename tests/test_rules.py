@@ -13,6 +13,7 @@ from jax.experimental import checkify
 
 import hlotag
 from hlotag import Rule
+from hlotag.tagging import tags as dropping
 from modules import ops_of
 
 pytestmark = pytest.mark.usefixtures("second_run")
@@ -233,19 +234,20 @@ def test_rule_matching_nothing_changes_no_byte():
     assert texts[0] == texts[1] == texts[2]
 
 
-def test_drops_are_kept_for_the_latest_functions_only():
-    from hlotag.tagging import tags as module
+def test_drops_are_kept_for_the_latest_functions_only(monkeypatch):
+    monkeypatch.setattr(dropping, "_MAX_DROPPED", 20)
 
     def drop(number):
         def f(x):
             return hlotag.tag(x, {"k": str(number)})
 
+        f.__name__ = f"f{number}"
         with hlotag.stage():
             jax.jit(f).lower(X)
 
     with warnings.catch_warnings(action="ignore"), ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: [drop(n) for n in range(30)], range(4)))
-    assert 0 < len(module._dropped) <= module._MAX_DROPPED
+    assert len(dropping._dropped) == 20
 
 
 def test_an_equation_that_does_not_lower_alone_keeps_no_arrays():

@@ -34,3 +34,12 @@ SUM = [5, 7, 9]
 def add_on(client, device=None):
     """The arguments of the addition, on a device."""
     return [client.buffer_from_pyval(data, device) for data in (ONE_TO_THREE, FOUR_TO_SIX)]
+
+
+def hlo_text(executable):
+    return executable.hlo_modules()[0].to_string()
+
+
+def lists(results):
+    """Sharded results as lists of numbers, by result and device."""
+    return [[array.tolist() for array in devices] for devices in results.disassemble_into_single_device_arrays()]
