@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hlotag import ArgumentError, UnsupportedError, XlaError, xla
-from xla_programs import ADD_HLO, ONE_TO_THREE, SHARDED_HLO, SUM, add_on, hlo_text, lists
+from xla_programs import ADD_HLO, NEGATE_HLO, ONE_TO_THREE, SHARDED_HLO, SUM, add_on, hlo_text, lists
 
 # --- Options -----------------------------------------------------------------------------------------------------------------
 
@@ -239,18 +239,15 @@ def test_a_portable_executable(client):
     assert again.execute(add_on(client))[0].tolist() == SUM
 
 
-MATRIX_HLO = "HloModule m\n\nENTRY main { x = f32[2,3] parameter(0)\n ROOT y = f32[2,3] negate(x) }\n"
-
-
 @pytest.mark.parametrize("compile_", ["compile", "compile_and_load"])
 def test_a_layout_of_the_result_is_not_ignored(client, compile_):
     options = xla.CompileOptions()
     for dtype, order in [("float32", [0, 1]), ("int32", [1, 0])]:
         options.executable_build_options.result_layout = xla.Shape.array_shape(np.dtype(dtype), [2, 3], order)
         with pytest.raises(UnsupportedError, match=r"ignores result_layout=.* and uses f32\[2,3\]\{1,0\}; leave the option out"):
-            getattr(client, compile_)(MATRIX_HLO, options=options)
+            getattr(client, compile_)(NEGATE_HLO, options=options)
     options.executable_build_options.result_layout = xla.Shape.array_shape(np.dtype("float32"), [2, 3], [1, 0])
-    assert getattr(client, compile_)(MATRIX_HLO, options=options).get_output_layouts()
+    assert getattr(client, compile_)(NEGATE_HLO, options=options).get_output_layouts()
 
 
 # --- Several devices ---------------------------------------------------------------------------------------------------------

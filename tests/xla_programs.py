@@ -26,6 +26,7 @@ ENTRY main {
   ROOT sum = f32[4]{0} add(x, y), sharding={devices=[2]<=[2]}
 }
 """
+NEGATE_HLO = "HloModule m\n\nENTRY main { x = f32[2,3] parameter(0)\n ROOT y = f32[2,3] negate(x) }\n"
 ONE_TO_THREE = np.array([1, 2, 3], np.float32)
 FOUR_TO_SIX = np.array([4, 5, 6], np.float32)
 SUM = [5, 7, 9]
