@@ -121,21 +121,13 @@ def test_reserved_keys_are_refused(key):
             write({name: "v"})
 
 
-@pytest.mark.parametrize("name", ["xla.sdy", "xla_sdy.x", "compositex", "hlotagx", "original_shardings"])
-def test_names_that_only_look_reserved_are_free(name):
-    hlotag.tag(X, {name: "anything"})
-    hlotag.Rule({name: "anything"}, op="x")
-
-
-def test_reserved_keys_of_jaxs_own_api_are_jaxs_affair():
+def test_names_that_only_look_reserved_are_free_and_jaxs_own_api_is_jaxs_affair():
+    for name in ("xla.sdy", "xla_sdy.x", "compositex", "hlotagx", "original_shardings"):
+        hlotag.tag(X, {name: "anything"})
+        hlotag.Rule({name: "anything"}, op="x")
     with hlotag.stage():
         f = lambda x: set_xla_metadata(jnp.sin(x), **{"xla.sdy.x": "v"})
         assert [op.entries for op in ops_of(jax.jit(f).lower(X))] == [{"xla.sdy.x": "v"}]
-
-
-def test_removing_a_key_is_not_checked():
-    with hlotag.stage(), hlotag.tagged({"_xla_compute_type": "host"}), hlotag.tagged({"_xla_compute_type": None}):
-        assert gradient(jnp.tanh, "_xla_compute_type") == (0, 0)
 
 
 # --- Where the error is raised -----------------------------------------------------------------------------------------------
@@ -205,12 +197,6 @@ def test_the_key_that_was_probably_meant(name, value, known):
     assert keys.meant(name, value) == known
 
 
-def test_a_registered_key_is_not_taken_for_another(registry):
-    assert keys.meant("group", "7")
-    hlotag.register_key("group")
-    assert not keys.meant("group", "7")
-
-
 # --- Policies ----------------------------------------------------------------------------------------------------------------
 
 
@@ -245,18 +231,16 @@ def test_jaxs_own_block_is_as_jax_does_it():
         assert gradient(f, "_scheduling_group_id")[1] >= without[1] > 0
 
 
-def test_keys_of_one_tag_have_each_its_own_policy():
+def test_keys_of_one_tag_have_each_its_own_policy_and_the_inner_block_decides():
     f = FORMS["value"]({"_scheduling_group_id": 40, "inlineable": False, "k": "v"})
+    outer, inner = hlotag.tagged({"_scheduling_group_id": 40}), hlotag.tagged({"_scheduling_group_id": 41}, grad="same")
+    removed = hlotag.tagged({"_scheduling_group_id": None})  # Which is no illegal value.
     with hlotag.stage():
         assert gradient(f, "_scheduling_group_id")[1] == 0
         assert gradient(f, "inlineable")[1] == gradient(f, "k")[1] > 0
-
-
-def test_the_inner_block_decides():
-    outer, inner = hlotag.tagged({"_scheduling_group_id": 40}), hlotag.tagged({"_scheduling_group_id": 41}, grad="same")
-    with hlotag.stage():
         assert gradient(outer(inner(jnp.tanh)), "_scheduling_group_id")[1] > 0
         assert gradient(inner(outer(jnp.tanh)), "_scheduling_group_id")[1] == 0
+        assert gradient(outer(removed(jnp.tanh)), "_scheduling_group_id") == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -290,6 +274,7 @@ def test_a_default_is_not_taken_for_what_a_user_wrote():
 def test_a_registered_key(registry):
     key = hlotag.register_key("my_kind", values=["a", "b"], derived="drop", ops=["dot"], doc="Mine.")
     assert keys.lookup("my_kind") is key and key in keys.catalogue()
+    assert keys.meant("group", "7") and hlotag.register_key("group") and not keys.meant("group", "7")
     with pytest.raises(hlotag.TagError, match=r"'my_kind'.*'c'.*a, b"):
         hlotag.tag(X, {"my_kind": "c"})
     with hlotag.stage():
@@ -347,24 +332,17 @@ def test_bad_registrations(registry, arguments, message):
     assert keys.lookup("mine") is None
 
 
-def test_only_keys_registered_so_are_withheld(registry):
+def test_only_keys_registered_so_are_withheld_and_the_audit_says_so(registry):
     hlotag.register_key("mine", derived="drop")
     hlotag.register_key("eyes", compiler=False)
     found = [{"mine": "1", "eyes": "2", "free": "3", "ragged_dot_tiling": "4", "MUST_FUSE": "5"}]
     assert withheld_keys(found, ("*",), keys.fingerprint()) == {"eyes"}
     assert withheld_keys(found, ("m*",), keys.fingerprint()) == set()
-
-
-def test_the_audit_says_that_a_key_is_withheld(registry):
-    hlotag.register_key("eyes", compiler=False)
+    of_libraries = {"backend_config": "{}", "ragged_dot_tiling": "8,8,8", "xla_metadata_payload": "{}"}
+    assert restorable({**of_libraries, "k": "v"}) == {"k": "v"}, "an entry of a library is left to XLA"
     with hlotag.stage():
         (effect,) = hlotag.audit(jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"eyes": "1"})).lower(X)).effects
     assert (effect.key, effect.value) == ("eyes", "1") and "withheld" in str(effect)
-
-
-def test_an_entry_of_a_library_is_left_to_xla():
-    of_libraries = {"backend_config": "{}", "ragged_dot_tiling": "8,8,8", "xla_metadata_payload": "{}"}
-    assert restorable({**of_libraries, "k": "v"}) == {"k": "v"}
 
 
 def test_of_many_threads_that_register_differently_one_wins(registry):
