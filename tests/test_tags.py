@@ -2,6 +2,7 @@
 """The tagging functions: what each form tags, precedence, values and warnings."""
 
 import warnings
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from jax.experimental import jet, xla_metadata
 
 import hlotag
 from hlotag import _compat
-from hlotag.tagging import tags
+from hlotag.tagging import marks, tags
 from modules import ops_of
 
 pytestmark = pytest.mark.usefixtures("second_run")
@@ -322,3 +323,14 @@ def test_without_the_stage_tags_are_jaxs_own():
     assert {key for op in ops_of(lowered) for key in op.entries} == {"l", "m", "other"}
     text = lowered.as_text(debug_info=True)
     assert "hlotag." not in text and "hlotag#" not in text
+
+
+def test_a_marker_tells_contexts_of_one_address_apart():
+    """Contexts are known by address, so those of equations that are gone must not be."""
+    marker = marks.Marker()
+    (equation,) = jax.make_jaxpr(lambda x: x + 1)(1.0).jaxpr.eqns
+    entries = [{"k": str(number)} for number in range(30)]
+    for metadata in entries:
+        program = SimpleNamespace(eqns=[equation.replace(ctx=_compat.tracing.with_metadata(equation.ctx, metadata))])
+        assert len(list(marker.mark(program).eqns)) == 1
+    assert [row.forward for row in marker.table] == entries
