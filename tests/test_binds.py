@@ -33,18 +33,17 @@ softmax = jax.jit(jax.nn.softmax)
 def test_last_operation_of_a_python_function(staged):
     tagged_dense = lambda x: tag(jnp.sin(x @ x))
     assert (tagged(tagged_dense, "sine"), tagged(tagged_dense, "dot_general")) == ([True], [False])
+    with jax.checking_leaks():  # Nothing that a call holds is kept.
+        assert tagged(lambda x: tag(softmax(x)), "divide") == [True]
 
 
-def test_two_results_of_a_gradient(staged):
+def test_two_results_of_a_gradient_and_a_batched_function(staged):
     def f(x):
         gradients = jax.grad(lambda a, b: jnp.sum(jnp.sin(a) * jnp.sin(b)), (0, 1))(x, x + 1.0)
         return hlotag.tag(gradients[0], {"a": "v"}), hlotag.tag(gradients[1], {"b": "v"})
 
     keys = [(op.name, *op.entries) for op in ops_of(jax.jit(f).lower(X)) if op.entries]
     assert sorted(keys) == [("stablehlo.multiply", "a"), ("stablehlo.multiply", "b")]
-
-
-def test_batched_function(staged):
     ops = ops_of(jax.jit(lambda x: tag(jax.vmap(softmax)(x))).lower(X))
     assert len(ops) > 5 and all("k" in op.entries for op in ops)
 
@@ -107,11 +106,6 @@ def test_debuggers_change_no_tag(tmp_path, debugger):
 
     alone = [line for line in run(["alone.py"]).splitlines() if "tags" in line]
     assert len(alone) == 1 and alone[0] in run(debugger)
-
-
-def test_nothing_that_a_call_holds_is_kept(staged):
-    with jax.checking_leaks():
-        assert tagged(lambda x: tag(softmax(x)), "divide") == [True]
 
 
 def test_work_of_a_tag_does_not_grow_with_what_was_traced_since(staged):

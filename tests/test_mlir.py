@@ -75,21 +75,12 @@ def connect(run_python: RunPython, directory: Path | str, code: str = CONNECT) -
     return answer["calls"]
 
 
-def test_import_does_not_read_the_library(run_python: RunPython) -> None:
+def test_the_first_use_writes_a_private_file_and_the_second_only_reads_it(run_python: RunPython, good_cache: Path) -> None:
     assert run_python("import hlotag.mlir.connection, hlotag._core; print(hlotag._core.is_installed())").stdout == "False\n"
-
-
-def test_first_use_writes_a_private_file(good_cache: Path) -> None:
-    assert stat.S_IMODE(good_cache.stat().st_mode) == 0o600
-    assert stat.S_IMODE(good_cache.parent.stat().st_mode) == 0o700
-    content = json.loads(good_cache.read_text())["content"]
-    assert set(_core.required_symbols()) <= set(content["offsets"])
-
-
-def test_second_use_reads_the_cache_only(run_python: RunPython, cache: Path) -> None:
-    before = cache.read_bytes()
-    assert connect(run_python, cache.parent) == []
-    assert cache.read_bytes() == before
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (good_cache, good_cache.parent)] == [0o600, 0o700]
+    before = good_cache.read_bytes()
+    assert set(_core.required_symbols()) <= set(json.loads(before)["content"]["offsets"])
+    assert connect(run_python, good_cache.parent) == [] and good_cache.read_bytes() == before
 
 
 def _edited(change: Callable[[dict[str, Any]], object]) -> Callable[[str], str]:
@@ -180,11 +171,6 @@ def test_a_cache_that_is_no_private_file_is_not_read(run_python: RunPython, cach
         assert stat.S_IMODE(cache.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("directory", ["/proc/hlotag", "/dev/null/hlotag"])
-def test_no_place_for_a_cache(run_python: RunPython, directory: str) -> None:
-    assert connect(run_python, directory) == ["_read_offsets", "run"]
-
-
 # Root can write everywhere, unless it gives that away for what it executes next (PR_CAPBSET_DROP of CAP_DAC_OVERRIDE).
 AS_ANYBODY = """
 import ctypes, os, sys
@@ -194,11 +180,13 @@ os.execv(sys.executable, [sys.executable, "-c", code + {rest!r}])
 """
 
 
-def test_read_only_cache_directory(run_python: RunPython, tmp_path: Path) -> None:
-    directory = tmp_path / "read-only"
-    directory.mkdir(mode=0o500)
-    assert connect(run_python, directory, AS_ANYBODY.format(rest=CONNECT)) == ["_read_offsets", "run"]
-    assert list(directory.iterdir()) == []
+def test_no_place_for_a_cache(run_python: RunPython, tmp_path: Path) -> None:
+    read_only = tmp_path / "read-only"
+    read_only.mkdir(mode=0o500)
+    assert connect(run_python, read_only, AS_ANYBODY.format(rest=CONNECT)) == ["_read_offsets", "run"]
+    assert list(read_only.iterdir()) == []
+    for directory in ("/proc/hlotag", "/dev/null/hlotag"):
+        assert connect(run_python, directory) == ["_read_offsets", "run"]
 
 
 @pytest.mark.parametrize(
@@ -224,9 +212,14 @@ def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
     assert connect(run_python, cache.parent, CONNECT.replace("connection.ensure()\n", in_threads)) == []
 
 
-def test_install_refuses_a_library_that_is_not_loaded(library: Library) -> None:
+def test_a_library_that_is_not_loaded_is_not_installed_and_no_jaxlib_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, library: Library
+) -> None:
     other = Library(library.version, sys.executable + ".absent", 1, 1)
     assert connection._install(other, read_symbols(library.path, _core.required_symbols())) is not None
+    monkeypatch.setitem(sys.modules, "jaxlib", None)
+    with pytest.raises(errors.IncompatibleJaxlibError, match="none that can be imported"):
+        find_library()
 
 
 @pytest.mark.parametrize(
@@ -319,12 +312,6 @@ print("connected")
 @pytest.mark.parametrize(("code", "said"), [(FORKED, "0\n"), (INTERRUPTED, "connected\nconnected\n")])
 def test_forks_and_interrupts_while_connecting(run_python: RunPython, code: str, said: str) -> None:
     assert run_python(code).stdout == said
-
-
-def test_no_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jaxlib", None)
-    with pytest.raises(errors.IncompatibleJaxlibError, match="none that can be imported"):
-        find_library()
 
 
 def test_pass_error_reads_well() -> None:
