@@ -1,15 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A decoder that scans over its layers, as large models are written: `jax.checkpoint` with policies, and unrolled.
+"""A decoder that scans over its layers, as large models are written: `jax.checkpoint` with policies, and unrolled."""
 
-`python tests/decoder_programs.py` prints the table of `ground_truth.py` for it.
-"""
-
-import os
-import sys
 from typing import Any
-
-if __name__ == "__main__":
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import jax.numpy as jnp
@@ -62,6 +54,3 @@ DECODERS = {
     "decoder, remat, unrolled": decoder(unroll=3, policy=None),
     "decoder, remat but for products, unrolled": decoder(unroll=3, policy=POLICIES.dots_saveable),
 }
-
-if __name__ == "__main__":
-    ground_truth.main(sys.argv[1:], DECODERS)

@@ -160,29 +160,11 @@ def deep_transformer(x, w, b):
     return (x**2).mean()
 
 
-PROGRAMS = {
-    f.__name__: (f, (X, W, B))
-    for f in (
-        mlp,
-        loop_mlp,
-        repeated_sine,
-        repeated_product,
-        transformer,
-        scoped_transformer,
-        remat_transformer,
-        remat_policy,
-        scan_transformer,
-        scan_of_remat,
-        rnn,
-        convolution,
-        indexing,
-        branches,
-        inner_jit,
-        custom_jvp,
-        custom_vjp,
-        sharded,
-    )
-}
+_FUNCTIONS = (
+    *(mlp, loop_mlp, repeated_sine, repeated_product, transformer, scoped_transformer, remat_transformer, remat_policy),
+    *(scan_transformer, scan_of_remat, rnn, convolution, indexing, branches, inner_jit, custom_jvp, custom_vjp, sharded),
+)
+PROGRAMS = {f.__name__: (f, (X, W, B)) for f in _FUNCTIONS}
 LARGE_PROGRAMS = {"deep_transformer": (deep_transformer, (X, W, B))}
 
 

@@ -11,94 +11,39 @@ from jax import lax
 import derivative_programs
 from ground_truth import Program
 
-UNARY = (
-    "jnp.sin({0})",
-    "jnp.cos({0})",
-    "jnp.tanh({0})",
-    "jnp.exp({0} * 0.1)",
-    "{0} * 0.7",
-    "{0} / 3.0",
-    "-{0}",
-    "jnp.abs({0})",
-    "jax.nn.relu({0})",
-    "jax.nn.gelu({0})",
-    "jax.nn.silu({0})",
-    "jax.nn.sigmoid({0})",
-    "jax.nn.softplus({0})",
-    "jax.nn.softmax({0})",
-    "jax.nn.log_softmax({0})",
-    "({0} - {0}.mean(-1, keepdims=True)) / jnp.sqrt({0}.var(-1, keepdims=True) + 1e-3)",
-    "jnp.cumsum({0}, 0) * 0.2",
-    "{0}[::-1]",
-    "jnp.roll({0}, 1, 0)",
-    "{0} ** 2",
-    "{0} ** 3",
-    "jnp.log1p({0} ** 2)",
-    "jnp.sqrt({0} ** 2 + 1.0)",
-    "lax.rsqrt({0} ** 2 + 1.0)",
-    "jnp.clip({0}, -0.5, 0.5)",
-    "jnp.sort({0}, -1)",
-    "{0}[jnp.array([2, 0, 1, 3])]",
-    "{0}.at[0].set(0.0)",
-    "{0}.at[1].add({0}[2])",
-    "jnp.concatenate([{0}[:, 4:], {0}[:, :4]], 1)",
-    "{0}.reshape(8, 4).T",
-    "jnp.broadcast_to({0}.sum(0), (4, 8))",
-    "{0} + {0}.max(-1, keepdims=True)",
-    "jnp.einsum('ij,kj->ki', {0}, {0}) @ {0}",
-    "jnp.where({0} > 0, {0}, {0} * 0.1)",
-    "jnp.square({0})",
-    "jnp.flip({0}, 1)",
-    "jnp.pad({0}, ((1, 0), (0, 0)))[:4]",
-    "jnp.tile({0}[:2], (2, 1))",
-    "lax.cumsum({0}, axis=1)",
-    "jnp.arctan({0})",
-    "jnp.sinh({0})",
-    "jnp.expm1({0} * 0.1)",
-    "lax.stop_gradient({0}) * {0}",
-    "jax.nn.one_hot(jnp.argmax({0}, -1), 8) * {0}",
-    "jnp.linalg.norm({0}, axis=-1, keepdims=True) * {0}",
-    "{0}.astype(jnp.bfloat16).astype(jnp.float32)",
-    "lax.dynamic_slice({0}, (1, 0), (2, 8)).sum(0) + {0}",
-    "jnp.prod({0}[:, :2], -1, keepdims=True) + {0}",
-    "jnp.logaddexp({0}, 0.1)",
-    "jnp.take_along_axis({0}, jnp.argsort({0}, 1), 1)",
-    "jnp.sign({0}) * {0}",
-    "jnp.minimum({0}, 0.3)",
-)
-BINARY = (
-    "{0} + {1}",
-    "{0} * {1}",
-    "{0} - {1}",
-    "{0} / ({1} ** 2 + 1.0)",
-    "jnp.maximum({0}, {1})",
-    "jnp.where({0} > 0.1, {0}, {1})",
-    "({0} @ {1}.T) @ {0}",
-    "jnp.arctan2({0}, {1} ** 2 + 1.0)",
-    "jnp.einsum('ij,ij->i', {0}, {1})[:, None] * {0}",
-    "jnp.stack([{0}, {1}]).mean(0)",
-    "{0} + {1} + {0} * {1}",
-)
-PRODUCTS = (
-    "{0} @ {w}",
-    "{0} @ {w} + b",
-    "jnp.tanh({0} @ {w})",
-    "({0} @ {w}) @ {w}.T",
-    "jnp.dot({0}, {w}.T)",
-    "jnp.einsum('ij,kj->ik', {0}, {w})",
-    "{0} * {w}[0]",
-    "{0} @ ({w} * 0.5)",
-)
-ENDS = ("{0}.sum()", "({0} ** 2).mean()", "jnp.sin({0}).sum()", "{0}.max()", "jnp.linalg.norm({0})")
+
+def listed(text: str) -> tuple[str, ...]:
+    """The expressions of a text, which has semicolons between them."""
+    return tuple(text.strip().replace(";\n", "; ").split("; "))
+
+
+UNARY = listed("""
+jnp.sin({0}); jnp.cos({0}); jnp.tanh({0}); jnp.exp({0} * 0.1); {0} * 0.7; {0} / 3.0; -{0}; jnp.abs({0}); jax.nn.relu({0});
+jax.nn.gelu({0}); jax.nn.silu({0}); jax.nn.sigmoid({0}); jax.nn.softplus({0}); jax.nn.softmax({0}); jax.nn.log_softmax({0});
+({0} - {0}.mean(-1, keepdims=True)) / jnp.sqrt({0}.var(-1, keepdims=True) + 1e-3); jnp.cumsum({0}, 0) * 0.2; {0}[::-1];
+jnp.roll({0}, 1, 0); {0} ** 2; {0} ** 3; jnp.log1p({0} ** 2); jnp.sqrt({0} ** 2 + 1.0); lax.rsqrt({0} ** 2 + 1.0);
+jnp.clip({0}, -0.5, 0.5); jnp.sort({0}, -1); {0}[jnp.array([2, 0, 1, 3])]; {0}.at[0].set(0.0); {0}.at[1].add({0}[2]);
+jnp.concatenate([{0}[:, 4:], {0}[:, :4]], 1); {0}.reshape(8, 4).T; jnp.broadcast_to({0}.sum(0), (4, 8));
+{0} + {0}.max(-1, keepdims=True); jnp.einsum('ij,kj->ki', {0}, {0}) @ {0}; jnp.where({0} > 0, {0}, {0} * 0.1);
+jnp.square({0}); jnp.flip({0}, 1); jnp.pad({0}, ((1, 0), (0, 0)))[:4]; jnp.tile({0}[:2], (2, 1)); lax.cumsum({0}, axis=1);
+jnp.arctan({0}); jnp.sinh({0}); jnp.expm1({0} * 0.1); lax.stop_gradient({0}) * {0};
+jax.nn.one_hot(jnp.argmax({0}, -1), 8) * {0}; jnp.linalg.norm({0}, axis=-1, keepdims=True) * {0};
+{0}.astype(jnp.bfloat16).astype(jnp.float32); lax.dynamic_slice({0}, (1, 0), (2, 8)).sum(0) + {0};
+jnp.prod({0}[:, :2], -1, keepdims=True) + {0}; jnp.logaddexp({0}, 0.1); jnp.take_along_axis({0}, jnp.argsort({0}, 1), 1);
+jnp.sign({0}) * {0}; jnp.minimum({0}, 0.3)
+""")
+BINARY = listed("""
+{0} + {1}; {0} * {1}; {0} - {1}; {0} / ({1} ** 2 + 1.0); jnp.maximum({0}, {1}); jnp.where({0} > 0.1, {0}, {1});
+({0} @ {1}.T) @ {0}; jnp.arctan2({0}, {1} ** 2 + 1.0); jnp.einsum('ij,ij->i', {0}, {1})[:, None] * {0};
+jnp.stack([{0}, {1}]).mean(0); {0} + {1} + {0} * {1}
+""")
+PRODUCTS = listed("""
+{0} @ {w}; {0} @ {w} + b; jnp.tanh({0} @ {w}); ({0} @ {w}) @ {w}.T; jnp.dot({0}, {w}.T); jnp.einsum('ij,kj->ik', {0}, {w});
+{0} * {w}[0]; {0} @ ({w} * 0.5)
+""")
+ENDS = listed("{0}.sum(); ({0} ** 2).mean(); jnp.sin({0}).sum(); {0}.max(); jnp.linalg.norm({0})")
 TRANSFORMS = {
-    transform.__name__: transform
-    for transform in (
-        derivative_programs.everything,
-        derivative_programs.each,
-        derivative_programs.of_batch,
-        derivative_programs.hessian_vector,
-        derivative_programs.second_gradient,
-    )
+    name: getattr(derivative_programs, name) for name in ("everything", "each", "of_batch", "hessian_vector", "second_gradient")
 }
 # A call of the function `f` that makes `y` of `a`; `g` is another function.
 CALLS = (

@@ -31,23 +31,19 @@ softmax = jax.jit(jax.nn.softmax)
 
 
 def test_last_operation_of_a_python_function(staged):
-    def dense(x):
-        return jnp.sin(x @ x)
+    tagged_dense = lambda x: tag(jnp.sin(x @ x))
+    assert (tagged(tagged_dense, "sine"), tagged(tagged_dense, "dot_general")) == ([True], [False])
+    with jax.checking_leaks():  # Nothing that a call holds is kept.
+        assert tagged(lambda x: tag(softmax(x)), "divide") == [True]
 
-    assert tagged(lambda x: tag(dense(x)), "sine") == [True]
-    assert tagged(lambda x: tag(dense(x)), "dot_general") == [False]
 
-
-def test_two_results_of_a_gradient(staged):
+def test_two_results_of_a_gradient_and_a_batched_function(staged):
     def f(x):
         gradients = jax.grad(lambda a, b: jnp.sum(jnp.sin(a) * jnp.sin(b)), (0, 1))(x, x + 1.0)
         return hlotag.tag(gradients[0], {"a": "v"}), hlotag.tag(gradients[1], {"b": "v"})
 
     keys = [(op.name, *op.entries) for op in ops_of(jax.jit(f).lower(X)) if op.entries]
     assert sorted(keys) == [("stablehlo.multiply", "a"), ("stablehlo.multiply", "b")]
-
-
-def test_batched_function(staged):
     ops = ops_of(jax.jit(lambda x: tag(jax.vmap(softmax)(x))).lower(X))
     assert len(ops) > 5 and all("k" in op.entries for op in ops)
 
@@ -63,11 +59,7 @@ def evaluate(jaxpr, consts, *args):
 
 
 def of_an_interpreter(model):
-    def interpreted(x):
-        closed = jax.make_jaxpr(model)(x)
-        return evaluate(closed.jaxpr, closed.consts, x)[0]
-
-    return interpreted
+    return lambda x: evaluate((closed := jax.make_jaxpr(model)(x)).jaxpr, closed.consts, x)[0]
 
 
 INTERPRETERS = {
@@ -92,6 +84,7 @@ def test_interpreters_lose_no_tag_that_jax_alone_keeps(interpreter, form):
     assert counts[1] > 0 or interpreter == "documentation of gradient"
 
 
+TRACE = ["-m", "trace", "--count", "--coverdir", ".", "alone.py"]
 PROGRAM = """
 import jax, jax.numpy as jnp, hlotag
 hlotag.enable()
@@ -102,45 +95,29 @@ print("tags", jax.jit(jax.grad(f)).lower(jnp.ones((2, 2))).as_text().count('k = 
 """
 
 
-@pytest.mark.parametrize("debugger", ["settrace", "pdb", "trace"])
+@pytest.mark.parametrize("debugger", [["traced.py"], ["-m", "pdb", "-c", "break f", "-c", "continue", "alone.py"], TRACE])
 def test_debuggers_change_no_tag(tmp_path, debugger):
-    script = tmp_path / "program.py"
-    script.write_text(PROGRAM)
-    run = lambda *args, input=None: (
-        subprocess.run(
-            [sys.executable, *args], capture_output=True, text=True, input=input, cwd=tmp_path, timeout=300, check=False
-        ).stdout
-    )
-    alone = [line for line in run(str(script)).splitlines() if "tags" in line]
-    if debugger == "settrace":
-        script.write_text(f"import sys\ndef trace(*_): return trace\nsys.settrace(trace)\n{PROGRAM}")
-        output = run(str(script))
-    elif debugger == "pdb":
-        output = run("-m", "pdb", "-c", "break f", "-c", "continue", str(script), input="next\nnext\ncontinue\nquit\n")
-    else:
-        output = run("-m", "trace", "--count", "--coverdir", str(tmp_path), str(script))
-    assert len(alone) == 1 and alone[0] in output
+    (tmp_path / "alone.py").write_text(PROGRAM)
+    (tmp_path / "traced.py").write_text(f"import sys\ndef trace(*_): return trace\nsys.settrace(trace)\n{PROGRAM}")
 
+    def run(command):
+        options = {"input": "next\nnext\ncontinue\nquit\n", "capture_output": True, "text": True, "cwd": tmp_path}
+        return subprocess.run([sys.executable, *command], **options, timeout=300, check=False).stdout
 
-def test_nothing_that_a_call_holds_is_kept(staged):
-    with jax.checking_leaks():
-        assert tagged(lambda x: tag(softmax(x)), "divide") == [True]
+    alone = [line for line in run(["alone.py"]).splitlines() if "tags" in line]
+    assert len(alone) == 1 and alone[0] in run(debugger)
 
 
 def test_work_of_a_tag_does_not_grow_with_what_was_traced_since(staged):
     def calls(between):
-        count = 0
-
-        def note(*_):
-            nonlocal count
-            count += 1
+        seen = []
 
         def f(x):
             y = jnp.sin(x)
             for _ in range(between):
                 x = lax.neg(x)
             before = sys.getprofile()
-            sys.setprofile(note)
+            sys.setprofile(lambda *_: seen.append(1))
             try:
                 tag(y)
             finally:
@@ -148,7 +125,7 @@ def test_work_of_a_tag_does_not_grow_with_what_was_traced_since(staged):
             return x + y
 
         jax.make_jaxpr(f)(X)
-        return count
+        return len(seen)
 
     calls(1)
     assert calls(500) < 2 * calls(5)

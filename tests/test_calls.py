@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tagged calls, must-fuse calls and fusion limits: the same on every supported JAX, in the module and in optimized HLO."""
 
+from contextlib import nullcontext
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,13 +16,10 @@ pytestmark = pytest.mark.usefixtures("second_run")
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
 
-@pytest.fixture(params=["stage off", "stage on"])
+@pytest.fixture(params=[None, hlotag.DEFAULT_PIPELINE], ids=["stage off", "stage on"])
 def staged(request):
-    if request.param == "stage off":
-        yield False
-        return
-    with hlotag.stage():
-        yield True
+    with hlotag.stage(request.param):
+        yield
 
 
 def lower(f, *args):
@@ -32,15 +31,11 @@ def calls(f, *args):
 
 
 def test_must_fuse_call_tags_the_call_and_its_operations(staged):
-    def f(x):
-        return jnp.sin(x), hlotag.must_fuse_call("1")(lambda x: jnp.square(x).sum())(x)
-
+    f = lambda x: (jnp.sin(x), hlotag.must_fuse_call("1")(lambda x: jnp.square(x).sum())(x))
     assert {"MUST_FUSE": "1"} in calls(f)
-    found = compiled_instructions(lower(f))
-    wanted = [i for i in found if i.opcode in ("multiply", "reduce")]
-    assert len(wanted) >= 2
-    assert all(i.attributes["MUST_FUSE"] == "1" for i in wanted)
-    assert not any("MUST_FUSE" in i.attributes for i in found if i.opcode == "sine")
+    found = [(i.opcode, i.attributes.get("MUST_FUSE")) for i in compiled_instructions(lower(f))]
+    wanted = [value for opcode, value in found if opcode in ("multiply", "reduce")]
+    assert len(wanted) >= 2 and set(wanted) == {"1"} and {value for opcode, value in found if opcode == "sine"} == {None}
 
 
 def test_fuse_limit_as_block_and_decorator(staged):
@@ -55,18 +50,17 @@ def test_fuse_limit_as_block_and_decorator(staged):
 
 @pytest.mark.parametrize("value", ["v", True, 3, 0.5])
 def test_a_call_bears_its_metadata(staged, value):
-    text = {True: "true"}.get(value, str(value)) if value is True else str(value)
-    assert {"k": text} in calls(lambda x: hlotag.xla_metadata_call(jnp.tanh, k=value)(x))
-    assert {"k": text} in calls(lambda x: hlotag.xla_metadata_call(k=value)(jnp.tanh)(x))
-    assert {"k": text} in calls(lambda x: hlotag.xla_metadata_call2({"k": value})(jnp.tanh)(x))
-    assert {"k": text} in calls(lambda x: hlotag.xla_metadata_call2(jnp.tanh, {"k": value})(x))
+    for call in (
+        hlotag.xla_metadata_call(jnp.tanh, k=value),
+        hlotag.xla_metadata_call(k=value)(jnp.tanh),
+        hlotag.xla_metadata_call2({"k": value})(jnp.tanh),
+        hlotag.xla_metadata_call2(jnp.tanh, {"k": value}),
+    ):
+        assert {"k": "true" if value is True else str(value)} in calls(lambda x, call=call: call(x))
 
 
 def test_with_the_stage_a_calls_body_is_tagged_for_that_call_only():
-    @jax.jit
-    def inner(x):
-        return jnp.sin(x)
-
+    inner = jax.jit(lambda x: jnp.sin(x))
     with hlotag.stage():
         ops = ops_of(lower(lambda x: hlotag.xla_metadata_call(inner, k="v")(x) + inner(x)))
     assert [op.entries.get("k") for op in ops if op.name == "stablehlo.sine"] == ["v", None]
@@ -76,28 +70,21 @@ def test_with_the_stage_a_calls_body_is_tagged_for_that_call_only():
     ("ad_metadata", "expected"), [("same", {"k": "v"}), ("drop", {}), ({"k": "b"}, {"k": "b"}), ({"kb": "b"}, {"kb": "b"})]
 )
 def test_metadata_of_derived_calls(ad_metadata, expected):
-    def f(x):
-        return hlotag.xla_metadata_call2(lambda x: jnp.sin(x) * x, {"k": "v"}, ad_metadata=ad_metadata)(x).sum()
-
+    f = hlotag.xla_metadata_call2(lambda x: jnp.sin(x) * x, {"k": "v"}, ad_metadata=ad_metadata)
     with hlotag.stage():
-        found = calls(jax.value_and_grad(f))
-    assert found[0] == {"k": "v"}
-    assert len(found) > 1
-    assert all(entries == expected for entries in found[1:])
+        forward, *derived = calls(jax.value_and_grad(lambda x: f(x).sum()))
+    assert forward == {"k": "v"} and derived and all(entries == expected for entries in derived)
 
 
 def test_numbers_are_those_of_the_function(staged):
-    f = hlotag.xla_metadata_call2(lambda x, y: (x * jnp.sin(y), x), {"k": "v"}, ad_metadata="drop")
-    for ours, plain in zip(jax.jit(f)(X, X), jax.jit(lambda x, y: (x * jnp.sin(y), x))(X, X), strict=True):
-        np.testing.assert_array_equal(ours, plain)
-    np.testing.assert_array_equal(jax.vmap(lambda x: f(x, x)[0])(X), jax.vmap(lambda x: x * jnp.sin(x))(X))
+    plain = lambda x, y: (x * jnp.sin(y), x)
+    f = hlotag.xla_metadata_call2(plain, {"k": "v"}, ad_metadata="drop")
+    for transform in (jax.jit, jax.vmap):
+        np.testing.assert_array_equal(transform(f)(X, X), transform(plain)(X, X))
 
 
 def test_an_inner_tag_wins_over_the_calls():
-    @hlotag.xla_metadata_call(k="call", o="call")
-    def f(x):
-        return hlotag.tag(jnp.sin(x), {"k": "value"}) * 2.0
-
+    f = hlotag.xla_metadata_call(k="call", o="call")(lambda x: hlotag.tag(jnp.sin(x), {"k": "value"}) * 2.0)
     with hlotag.stage():
         ops = {op.name: op.entries for op in ops_of(lower(f)) if op.entries}
     assert ops["stablehlo.sine"] == {"k": "value", "o": "call"}
@@ -105,14 +92,8 @@ def test_an_inner_tag_wins_over_the_calls():
 
 
 def test_a_function_of_both_phases_has_each_phases_entries():
-    @jax.jit
-    def inner(x):
-        return hlotag.tag(jnp.sin(x), {"k": "forward"}, grad={"k": "backward"}) * 2
-
-    @jax.custom_vjp
-    def f(x):
-        return inner(x)
-
+    inner = jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"k": "forward"}, grad={"k": "backward"}) * 2)
+    f = jax.custom_vjp(lambda x: inner(x))
     # The backward rule calls the same function, which JAX lowers once.
     f.defvjp(lambda x: (inner(x), x), lambda x, g: (inner(g) * x,))
     gradient = jax.value_and_grad(lambda x: f(x).sum())
@@ -144,15 +125,9 @@ def computations(lowered):
 def test_computations_of_a_custom_call_have_its_entries_only(find, how):
     # The comparator, which JAX makes once for all calls.
     def f(x):
-        with jax.named_scope("mine"):
-            if how == "block":
-                with hlotag.tagged({"k": "v"}):
-                    values = find(x, 3)[0]
-            else:
-                values = find(x, 3)[0]
-            if how == "value":
-                values = hlotag.tag(values, {"k": "v"})
-        return values, find(x * 2, 3)[0]
+        with jax.named_scope("mine"), hlotag.tagged({"k": "v"}) if how == "block" else nullcontext():
+            values = find(x, 3)[0]
+        return hlotag.tag(values, {"k": "v"}) if how == "value" else values, find(x * 2, 3)[0]
 
     x = np.arange(64, dtype=np.float32)
     expected = jax.jit(f)(x)
@@ -163,18 +138,15 @@ def test_computations_of_a_custom_call_have_its_entries_only(find, how):
         np.testing.assert_array_equal(lowered.compile()(x), expected)
 
 
-@pytest.mark.parametrize("ad_metadata", ["same", {"k": "w"}])
-def test_a_call_has_a_gradient_under_checkpoint(ad_metadata):
+@pytest.mark.parametrize(("ad_metadata", "expected"), [("same", "v"), ({"k": "w"}, "w")])
+def test_a_call_has_a_gradient_under_checkpoint(ad_metadata, expected):
     """JAX's own call has none if its body is not linear in what is recomputed."""
 
-    def body(x):
-        return jax.lax.fori_loop(0, 2, lambda _, y: jnp.sin(y * x), x).sum()
-
+    body = lambda x: jax.lax.fori_loop(0, 2, lambda _, y: jnp.sin(y * x), x).sum()
     call = hlotag.xla_metadata_call2(body, {"k": "v"}, ad_metadata=ad_metadata)
     with hlotag.stage():
         ops = ops_of(lower(jax.grad(jax.checkpoint(call))))
-    derived = {op.entries.get("k") for op in ops if op.name == "stablehlo.cosine"}
-    assert derived == {"w" if isinstance(ad_metadata, dict) else "v"}
+    assert {op.entries.get("k") for op in ops if op.name == "stablehlo.cosine"} == {expected}
 
 
 def test_functions_of_jax_may_be_replaced_by_these(run_python):

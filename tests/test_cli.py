@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import jax
 import jax.export
@@ -60,9 +61,10 @@ def help_of(command, capsys):
     return capsys.readouterr().out
 
 
-def test_help_names_every_command(capsys):
-    text = help_of([], capsys)
-    assert re.findall(r"^    (\w+)", text, re.MULTILINE) == list(COMMANDS)
+def test_help_names_every_command_and_every_state(capsys):
+    assert re.findall(r"^    (\w+)", help_of([], capsys), re.MULTILINE) == list(COMMANDS)
+    states = re.search(r"states: (.*)", help_of(["audit"], capsys))
+    assert states is not None and states[1].split(", ") == [str(state) for state in WHERE_IT_WENT]
 
 
 @pytest.mark.parametrize("command", [[], *([c] for c in COMMANDS)], ids=" ".join)
@@ -73,25 +75,16 @@ def test_the_examples_of_help_run(command, capsys):
     Path("train.py").write_text(STEP)
     for example in examples:
         arguments = shlex.split(example)
+        expected: tuple[list[int], str] = [0], ""
         if "--dump-dir" in arguments:
-            assert status_of(arguments) == 2
-            assert "dumps: no such folder" in capsys.readouterr().err
-            continue
-        if "--audit" in arguments:
-            assert status_of(arguments) == 2
-            assert "audit.json: No such file" in capsys.readouterr().err
-            continue
-        if arguments[1] == "profile" and "--baseline" in arguments:
-            assert status_of(arguments) in (0, 1)
-            assert "slower than in profile.json" in capsys.readouterr().err
-            continue
-        assert status_of(arguments) == 0, example
-        assert capsys.readouterr().err == ""
-
-
-def test_help_of_the_audit_names_every_state(capsys):
-    text = help_of(["audit"], capsys)
-    assert re.search(r"states: (.*)", text)[1].split(", ") == [str(state) for state in WHERE_IT_WENT]
+            expected = [2], "dumps: no such folder"
+        elif "--audit" in arguments:
+            expected = [2], "audit.json: No such file"
+        elif arguments[1] == "profile" and "--baseline" in arguments:
+            expected = [0, 1], "slower than in profile.json"
+        assert status_of(arguments) in expected[0], example
+        said = capsys.readouterr().err
+        assert expected[1] in said and bool(said) == bool(expected[1])
 
 
 # What was asked for, the exit status, and what the error says.
@@ -139,9 +132,7 @@ WRONG = [
 def test_wrong_input_is_an_error_in_words(line, status, message, capsys, folder):
     assert status_of(line.split()) == status
     said = capsys.readouterr()
-    assert said.out == ""
-    assert message in said.err
-    assert "Traceback" not in said.err and "Errno" not in said.err
+    assert said.out == "" and message in said.err and "Traceback" not in said.err and "Errno" not in said.err
     assert sorted(path.name for path in folder.iterdir()) == ["folder", "module.mlir"]
 
 
@@ -174,24 +165,15 @@ NOT_UTF8 = {
 def test_an_audit_of_text_that_is_not_utf8_is_an_error_in_words(run_python):
     for kind, text in NOT_UTF8.items():
         Path(f"{kind}.mlir").write_text(text)
-    code = f"""
-import sys
-from hlotag.cli import main
-for kind in {list(NOT_UTF8)}:
-    print("status", main(["audit", f"{{kind}}.mlir"]), file=sys.stderr, flush=True)
-"""
-    done = run_python(code)
+    audits = f"for kind in {list(NOT_UTF8)}: print('status', main(['audit', f'{{kind}}.mlir']), file=sys.stderr, flush=True)"
+    done = run_python(f"import sys; from hlotag.cli import main\n{audits}")
     *reports, rest = done.stderr.split("status 2\n")
-    assert (len(reports), rest, done.returncode) == (len(NOT_UTF8), "", 0), done.stderr
+    assert (len(reports), rest) == (len(NOT_UTF8), "") and "Traceback" not in done.stderr, done.stderr
     assert all(("not UTF-8" in report and "\\FF" in report) or "0xff" in report for report in reports)
-    assert "Traceback" not in done.stderr
 
 
-def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
-    def interrupted():
-        raise KeyboardInterrupt
-
-    assert terminal.run("hlotag", 1, interrupted) == 130
+def test_an_interrupt_is_no_traceback(capsys):
+    assert terminal.run("hlotag", 1, Mock(side_effect=KeyboardInterrupt)) == 130
     assert capsys.readouterr() == ("", "")
 
 
@@ -208,18 +190,13 @@ WRONG_MODULE = "import sys; from hlotag.cli import main; sys.exit(main(['opt', '
 
 
 @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_errors_have_a_colour_on_terminals(environment, coloured):
+def test_errors_have_a_colour_on_terminals(environment, coloured, run_python):
     Path("wrong.mlir").write_text(MODULE.replace("return %0", "return %1"))
     status, text = run_in_terminal(WRONG_MODULE, **environment)
-    assert status == 1
-    assert ("\x1b[1;31m" in text) == coloured
+    assert status == 1 and ("\x1b[1;31m" in text) == coloured
     plain = re.sub(r"\x1b\[[\d;]*m", "", text)
     assert plain.startswith("wrong.mlir:3:10: error: use of undeclared SSA value name\n  return %1")
-
-
-def test_errors_in_a_file_have_none(run_python, folder):
-    Path("wrong.mlir").write_text("func.")
-    assert "\x1b" not in run_python(WRONG_MODULE, may_fail=True).stderr
+    assert "\x1b" not in run_python(WRONG_MODULE, may_fail=True, **environment).stderr, "in a file, errors have none"
 
 
 SLOW = """
@@ -231,35 +208,27 @@ sys.exit(main({arguments}))
 """
 
 
-@pytest.mark.parametrize(
-    ("arguments", "steps"),
-    [
-        (
-            ["opt", "module.mlir", "--hlotag-strip"],
-            ["reading module.mlir", "parsing module.mlir", "running hlotag-strip", "writing the result"],
-        ),
-        (["audit", "module.mlir", "--html", "a.html"], ["auditing module.mlir", "writing a.html"]),
-    ],
-)
-def test_what_takes_long_says_what_it_is_at(arguments, steps, run_python):
+STEPS = {
+    "opt module.mlir --hlotag-strip": "reading module.mlir, parsing module.mlir, running hlotag-strip, writing the result",
+    "audit module.mlir --html a.html": "auditing module.mlir, writing a.html",
+}
+
+
+@pytest.mark.parametrize("command", STEPS)
+def test_what_takes_long_says_what_it_is_at(command, run_python):
+    arguments, steps = command.split(), STEPS[command].split(", ")
     status, text = run_in_terminal(SLOW.format(patience=0, arguments=arguments))
-    assert status == 0
-    assert [step for step in steps if step in text] == steps
+    assert status == 0 and [step for step in steps if step in text] == steps
     # It is gone afterwards: the line is cleared, and the cursor is there again.
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == len(steps)
     piped = run_python(SLOW.format(patience=0, arguments=arguments))
     assert piped.returncode == 0 and not any(step in piped.stdout + piped.stderr for step in steps)
 
 
-def test_what_is_quick_says_nothing():
-    status, text = run_in_terminal(SLOW.format(patience=100, arguments=["opt", "module.mlir"]))
-    assert status == 0
-    assert "\x1b" not in text and "parsing" not in text and "stablehlo.sine" in text
-
-
-def test_a_dumb_terminal_is_left_alone():
-    status, text = run_in_terminal(SLOW.format(patience=0, arguments=["opt", "module.mlir"]), TERM="dumb")
-    assert status == 0 and "\x1b" not in text and "parsing" not in text
+@pytest.mark.parametrize(("patience", "environment"), [(100, {}), (0, {"TERM": "dumb"})], ids=["quick", "dumb terminal"])
+def test_nothing_is_said_of_what_is_quick_and_to_a_dumb_terminal(patience, environment):
+    status, text = run_in_terminal(SLOW.format(patience=patience, arguments=["opt", "module.mlir"]), **environment)
+    assert status == 0 and "\x1b" not in text and "parsing" not in text and "stablehlo.sine" in text
 
 
 # --- Completion --------------------------------------------------------------------------------------------------------------
@@ -276,26 +245,20 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("hlotag comp", {"completion"}),
-        ("hlotag completion z", {"zsh"}),
-        ("hlotag passes hlotag-strip", {"hlotag-strip"}),
-        ("hlotag keys MUST_FU", {"MUST_FUSE"}),
-        ("hlotag audit --fail", {"--fail-if"}),
-        ("hlotag audit mod", {"module.mlir"}),
-        ("hlotag audit --dump-dir fol", {"folder"}),
-        ("hlotag opt --hlotag-strip", {"--hlotag-strip"}),
-        ("hlotag opt --mlir-print-ir-before", {"--mlir-print-ir-before", "--mlir-print-ir-before-all"}),
-        ("hlotag-opt --hlotag-reso", {"--hlotag-resolve"}),
+        *[("hlotag comp", "completion"), ("hlotag completion z", "zsh"), ("hlotag passes hlotag-strip", "hlotag-strip")],
+        *[("hlotag keys MUST_FU", "MUST_FUSE"), ("hlotag audit --fail", "--fail-if"), ("hlotag audit mod", "module.mlir")],
+        *[("hlotag audit --dump-dir fol", "folder"), ("hlotag opt --hlotag-strip", "--hlotag-strip")],
+        ("hlotag opt --mlir-print-ir-before", "--mlir-print-ir-before --mlir-print-ir-before-all"),
+        ("hlotag-opt --hlotag-reso", "--hlotag-resolve"),
     ],
 )
 def test_bash_completes(words, found, capsys):
     bash = requires.tool("bash", "bash")
     assert main(["completion", "bash", "--program", words.split()[0]]) == 0
     Path("script").write_text(capsys.readouterr().out)
-    done = subprocess.run(
-        [bash, "-c", COMPLETE.format(script="./script", words=words)], capture_output=True, text=True, check=True
-    )
-    assert set(done.stdout.split()) == found
+    command = [bash, "-c", COMPLETE.format(script="./script", words=words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == set(found.split())
 
 
 @pytest.mark.parametrize("shell", ["zsh", "tcsh", "fish"])

@@ -25,22 +25,12 @@ def body(x, w):
     return jnp.tanh(x @ w) * 3.0
 
 
-@jax.jit
-def shared(x, w):
-    return body(x, w)
+def twice(step, x, w):
+    return lax.scan(lambda c, _: (step(c, w), None), x, None, length=2)[0]
 
 
-@jax.custom_vjp
-def with_rules(x, w):
-    return body(x, w)
-
-
+shared, with_rules, with_jvp = jax.jit(body), jax.custom_vjp(body), jax.custom_jvp(body)
 with_rules.defvjp(lambda x, w: (body(x, w), (x, w)), lambda res, g: (g @ res[1].T, res[0].T @ g))
-
-
-@jax.custom_jvp
-def with_jvp(x, w):
-    return body(x, w)
 
 
 @with_jvp.defjvp
@@ -67,15 +57,15 @@ FORMS = {"value": tag_value, "block": tag_block, "decorator": tag_decorated}
 # What is tagged is one call, so that the value form covers it too.
 CALLS = {
     "jit": shared,
-    "scan": lambda x, w: lax.scan(lambda c, _: (body(c, w), None), x, None, length=2)[0],
+    "scan": lambda x, w: twice(body, x, w),
     "while": lambda x, w: lax.fori_loop(0, 2, lambda _, c: body(c, w), x),
     "cond": lambda x, w: lax.cond(x.sum() > 0, body, lambda x, w: x @ w, x, w),
     "checkpoint": jax.checkpoint(body),
     "custom_vjp": with_rules,
     "custom_jvp": with_jvp,
-    "scan in jit": jax.jit(lambda x, w: lax.scan(lambda c, _: (body(c, w), None), x, None, length=2)[0]),
-    "jit in scan": lambda x, w: lax.scan(lambda c, _: (shared(c, w), None), x, None, length=2)[0],
-    "checkpoint in scan": lambda x, w: lax.scan(lambda c, _: (jax.checkpoint(body)(c, w), None), x, None, length=2)[0],
+    "scan in jit": jax.jit(lambda x, w: twice(body, x, w)),
+    "jit in scan": lambda x, w: twice(shared, x, w),
+    "checkpoint in scan": lambda x, w: twice(jax.checkpoint(body), x, w),
 }
 
 TRANSFORMS = {
@@ -93,6 +83,13 @@ def lower(f):
     return jax.jit(f).lower(X, W)
 
 
+def untagged_ops(f):
+    with hlotag.stage():
+        ops = ops_of(lower(f))
+    assert ops
+    return [(op.name, op.function, op.entries) for op in ops if op.entries.get("k") != "v"]
+
+
 # JAX itself refuses forward mode of a custom_vjp function.
 CASES = [(c, f, t) for c in CALLS for f in FORMS for t in TRANSFORMS if not (c == "custom_vjp" and t == "jvp")]
 
@@ -108,10 +105,8 @@ def test_the_products_of_a_tagged_call_and_no_others(call, form, transform):
         ops = ops_of(lower(TRANSFORMS[transform](program)))
     inside = [op for op in ops if op.name in ("stablehlo.dot_general", "stablehlo.tanh")]
     outside = [op for op in ops if op.name in ("stablehlo.sine", "stablehlo.cosine")]
-    assert inside
-    assert outside
-    assert [op for op in inside if op.entries.get("k") != "v"] == []
-    assert [op for op in outside if "k" in op.entries] == []
+    assert inside and [op for op in inside if op.entries.get("k") != "v"] == []
+    assert outside and [op for op in outside if "k" in op.entries] == []
 
 
 @pytest.mark.parametrize("differentiated", [False, True], ids=["plain", "grad"])
@@ -121,10 +116,7 @@ def test_all_operations_of_a_block(name, differentiated):
     function = SEVERAL_OPERATIONS[name]
     if differentiated:
         function = lambda x: jax.grad(lambda x: jnp.real(SEVERAL_OPERATIONS[name](x)).astype(jnp.float32).sum())(x)
-    with hlotag.stage():
-        ops = ops_of(lower(lambda x, w: tag_block(function, x)))
-    assert ops
-    assert [(op.name, op.function, op.entries) for op in ops if op.entries.get("k") != "v"] == []
+    assert untagged_ops(lambda x, w: tag_block(function, x)) == []
 
 
 # The others are several calls in user code, of which the last makes the value.
@@ -133,12 +125,7 @@ ONE_CALL = ["argmax", "cumsum", "sort", "erf_inv", "lgamma", "square", "reduce_w
 
 @pytest.mark.parametrize("name", ONE_CALL)
 def test_a_value_tag_reaches_all_operations_of_the_call(name):
-    def program(x, w):
-        return tag_value(SEVERAL_OPERATIONS[name], x)
-
-    with hlotag.stage():
-        ops = ops_of(lower(program))
-    assert [(op.name, op.function, op.entries) for op in ops if op.entries.get("k") != "v"] == []
+    assert untagged_ops(lambda x, w: tag_value(SEVERAL_OPERATIONS[name], x)) == []
 
 
 def test_the_mesh_that_a_tagged_call_declares_is_no_operation():
@@ -148,5 +135,4 @@ def test_the_mesh_that_a_tagged_call_declares_is_no_operation():
         lowered = lower(lambda x, w: tag_block(sums, x))
     assert all(op.entries == {"k": "v", "rule": "v"} for op in ops_of(lowered))
     meshes = [str(op) for op in lowered.compiler_ir().body.operations if op.operation.name == "sdy.mesh"]
-    assert meshes
-    assert not any("frontend_attributes" in text for text in meshes)
+    assert meshes and not any("frontend_attributes" in text for text in meshes)

@@ -144,13 +144,6 @@ def test_nothing_is_wrong_in_programs_of_the_libraries(part):
     assert totals.right > 200
 
 
-@pytest.mark.parametrize("chosen", [(), ("--random", "0:2")])
-def test_measuring_programs_ends_after_its_seconds(chosen, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["library_programs.py", "--seconds", "-1", *chosen])
-    library_programs.main()
-    assert capsys.readouterr().out.startswith("0 programs")
-
-
 @pytest.mark.parametrize("case", ONCE_WRONG_CASES)
 def test_nothing_is_wrong_any_more(case):
     assert ground_truth.measure(library_programs.program(*case)).wrong == 0

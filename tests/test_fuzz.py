@@ -4,6 +4,7 @@
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import jax
@@ -42,11 +43,8 @@ def test_pipeline_text(path):
 
 @pytest.mark.parametrize("path", corpus("rules_text"), ids=lambda path: path.name)
 def test_rules_text(path):
-    pipeline = f"hlotag-attach{{rules={{{path.read_text(errors='replace')}}}}}"
-    try:
-        hlotag.run_passes("module {}", pipeline)
-    except hlotag.HlotagError:
-        return
+    with suppress(hlotag.HlotagError):
+        hlotag.run_passes("module {}", f"hlotag-attach{{rules={{{path.read_text(errors='replace')}}}}}")
 
 
 @pytest.mark.parametrize("path", corpus("location_name"), ids=lambda path: path.name)

@@ -2,7 +2,6 @@
 """hlotag's patches of JAX, beside those of other libraries."""
 
 import functools
-import gc
 import re
 import weakref
 
@@ -15,6 +14,7 @@ from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
 
 import hlotag
+from hlotag.audits.classify import no_collection
 from hlotag.lowering import hlo_stage, staging
 from hlotag.tagging import rule_hooks
 from programs import X
@@ -38,7 +38,7 @@ class Other:
         self.owner, self.name, self.calls = owner, name, 0
 
     def patch(self):
-        self.seen = vars(self.owner)[self.name]
+        self.seen = self.current()
         below = getattr(self.owner, self.name)
 
         def patched(*args, **kwargs):
@@ -51,27 +51,26 @@ class Other:
     def restore(self):
         setattr(self.owner, self.name, self.seen)
 
+    def current(self):
+        return vars(self.owner)[self.name]
 
-@pytest.fixture(params=PLACES)
+
+@pytest.fixture(params=PLACES.values(), ids=PLACES)
 def other(request):
     hlotag.disable()
     hlotag.disable()
-    owner, name = PLACES[request.param]
-    at_first = vars(owner)[name]
-    other = Other(owner, name)
+    other = Other(*request.param)
+    at_first = other.current()
     yield other
     hlotag.disable()
     hlotag.disable()
-    assert vars(owner)[name] is at_first
+    assert other.current() is at_first
 
 
 def tags():
     """How many operations of a gradient have the program's tag, in the module and in the executable."""
 
-    def f(x):
-        return hlotag.set_xla_metadata(jnp.sin(x), k="v").sum()
-
-    lowered = jax.jit(jax.grad(f)).trace(X).lower()
+    lowered = jax.jit(jax.grad(lambda x: hlotag.set_xla_metadata(jnp.sin(x), k="v").sum())).trace(X).lower()
     return lowered.as_text().count('k = "v"'), lowered.compile().as_text().count('k="v"')
 
 
@@ -95,7 +94,7 @@ def patch_over_ours(other):
 def test_a_patch_made_after_ours_outlives_it(other):
     on = expected()
     patch_over_ours(other)
-    assert vars(other.owner)[other.name] is other.patched
+    assert other.current() is other.patched
     calls = other.calls
     off = tags()
     assert other.calls > calls and off != on
@@ -134,20 +133,15 @@ def test_a_trace_keeps_its_stage_and_no_reference_cycle():
         traced = jax.jit(lambda x: jnp.sin(x)).trace(X)
     assert isinstance(traced, stages.Traced) and 'k = "v"' in traced.lower().as_text()
     gone = weakref.ref(traced)
-    gc.disable()
-    try:
+    with no_collection():
         del traced
         assert gone() is None
-    finally:
-        gc.enable()
 
 
 def patched():
     """What is at each place that hlotag patches."""
-    hooks = (staging.HOOKS, hlo_stage.HOOKS, *rule_hooks.ALL)
-    patches = [patch for each in hooks for patch in each.patches]
     found = {}
-    for patch in patches:
+    for patch in (patch for each in (staging.HOOKS, hlo_stage.HOOKS, *rule_hooks.ALL) for patch in each.patches):
         if hasattr(patch, "_owner"):
             found[patch._owner, patch._name] = vars(patch._owner).get(patch._name)
         else:

@@ -3,23 +3,33 @@
 
 import copy
 import inspect
+import io
+import itertools
+import json
 import linecache
 import pickle
 import re
 import threading
 import traceback
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
+from rich.console import Console
 
 import hlotag
+from hlotag.cli import keys as command
+from hlotag.cli import main
 from hlotag.hlo.restore import restorable, withheld_keys
 from hlotag.tagging import keys
 from modules import ops_of
+from terminal import run_in_terminal
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
@@ -93,61 +103,41 @@ def test_every_entry_says_what_it_is():
 
 
 @by_name
-def test_legal_values_are_accepted(key):
-    for value in VALUES[key.name][0] if key.values else ["any", "", "{x}", 1, True]:
+def test_only_legal_values_are_accepted(key):
+    legal, illegal = VALUES[key.name] if key.values else (["any", "", "{x}", 1, True], [])
+    for value in legal:
         hlotag.tag(X, {key.name: value})
         hlotag.tagged({key.name: value})
         hlotag.Rule({key.name: value.item() if isinstance(value, np.generic) else value}, op="x")
-
-
-@by_name
-def test_illegal_values_are_refused(key):
-    for value in VALUES[key.name][1] if key.values else []:
-        for write in (lambda: hlotag.tag(X, {key.name: value}), lambda: hlotag.Rule({key.name: value}, op="x")):  # noqa: B023
-            with pytest.raises(hlotag.TagError) as caught:
-                write()
-            message = str(caught.value)
-            assert repr(key.name) in message and repr(text_of(value)) in message and str(key.values) in message
-            assert all(word in message for word in key.values.choices) or key.values.text
-            assert key.otherwise in message
+    for value, write in itertools.product(
+        illegal, (lambda attrs: hlotag.tag(X, attrs), lambda attrs: hlotag.Rule(attrs, op="x"))
+    ):
+        with pytest.raises(hlotag.TagError) as caught:
+            write({key.name: value})
+        message = str(caught.value)
+        assert all(text in message for text in (repr(key.name), repr(text_of(value)), str(key.values), key.otherwise))
+        assert all(word in message for word in key.values.choices) or key.values.text
 
 
 @pytest.mark.parametrize("key", RESERVED, ids=lambda key: key.name)
 def test_reserved_keys_are_refused(key):
     name = key.name.replace("*", "anything")
-    for write in (
-        lambda: hlotag.tag(X, {name: "v"}),
-        lambda: hlotag.tag(X, {"k": "v"}, grad={name: "v"}),
-        lambda: hlotag.tagged({name: "v"}),
-        lambda: hlotag.set_xla_metadata(**{name: "v"}),
-        lambda: hlotag.Rule({name: "v"}, op="x"),
-        lambda: hlotag.xla_metadata_call2(jnp.sin, {name: "v"}),
-        lambda: hlotag.register_key(name),
-    ):
-        with pytest.raises(hlotag.TagError, match=rf"{re.escape(repr(name))}.* reserved"):
-            write()
+    ours = [write for way, write in WRITES.items() if way != "traced value of JAX"]
+    for write in (*ours, lambda attrs: hlotag.register_key(*attrs)):
+        with pytest.raises(hlotag.TagError, match=rf"{re.escape(repr(name))}.* reserved"), hlotag.stage():
+            write({name: "v"})
 
 
-@pytest.mark.parametrize("name", ["xla.sdy", "xla_sdy.x", "compositex", "hlotagx", "original_shardings"])
-def test_names_that_only_look_reserved_are_free(name):
-    hlotag.tag(X, {name: "anything"})
-    hlotag.Rule({name: "anything"}, op="x")
-
-
-def test_reserved_keys_of_jaxs_own_api_are_jaxs_affair():
+def test_names_that_only_look_reserved_are_free_and_jaxs_own_api_is_jaxs_affair():
+    for name in ("xla.sdy", "xla_sdy.x", "compositex", "hlotagx", "original_shardings"):
+        hlotag.tag(X, {name: "anything"})
+        hlotag.Rule({name: "anything"}, op="x")
     with hlotag.stage():
         f = lambda x: set_xla_metadata(jnp.sin(x), **{"xla.sdy.x": "v"})
         assert [op.entries for op in ops_of(jax.jit(f).lower(X))] == [{"xla.sdy.x": "v"}]
 
 
-def test_removing_a_key_is_not_checked():
-    with hlotag.stage(), hlotag.tagged({"_xla_compute_type": "host"}), hlotag.tagged({"_xla_compute_type": None}):
-        assert gradient(jnp.tanh, "_xla_compute_type") == (0, 0)
-
-
 # --- Where the error is raised -----------------------------------------------------------------------------------------------
-
-BAD, LIKE_A_KNOWN_KEY = {"_xla_loop_unroll_strategy": "never"}, {"_scheduling_group": "1"}
 
 
 def decorate(attrs):
@@ -185,32 +175,28 @@ WRITES = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_an_illegal_value_is_an_error_on_the_line_that_tags(write):
     with hlotag.stage(), pytest.raises(hlotag.TagError, match=r"'never'.*full, double-buffer") as caught:
-        write(BAD)
+        write({"_xla_loop_unroll_strategy": "never"})
     lines = [frame.line for frame in traceback.extract_tb(caught.tb) if frame.filename == __file__]
     assert lines[-1].endswith("# THE LINE")
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_key_like_a_known_one_warns_once_at_the_line_that_tags(write):
+    message = r"'_scheduling_group'.*did you mean '_scheduling_group_id'\?"
     with hlotag.stage(), warnings.catch_warnings(record=True, action="default") as caught:
         for _ in range(2):
-            write(LIKE_A_KNOWN_KEY)
-    assert [(w.category, w.filename) for w in caught] == [(hlotag.KeyIgnored, __file__)]
-    assert "'_scheduling_group'" in str(caught[0].message) and "did you mean '_scheduling_group_id'?" in str(caught[0].message)
-    assert linecache.getline(__file__, caught[0].lineno).endswith("# THE LINE\n")
+            write({"_scheduling_group": "1"})
+    (warning,) = caught
+    assert warning.category is hlotag.KeyIgnored and re.search(message, str(warning.message))
+    assert warning.filename == __file__ and linecache.getline(__file__, warning.lineno).endswith("# THE LINE\n")
 
 
 @pytest.mark.parametrize(
     ("name", "value", "known"),
     [
-        ("group", "7", "_scheduling_group_id"),
-        ("compute_type", "host", "_xla_compute_type"),
-        ("compute_type", "bfloat16", ""),
-        ("must_fuse", "a", "MUST_FUSE"),
-        ("inlinable", "false", "inlineable"),
-        ("stream", "main", ""),
-        ("group", "forward", ""),
-        ("remat_group", "7", ""),
+        *[("group", "7", "_scheduling_group_id"), ("compute_type", "host", "_xla_compute_type")],
+        *[("must_fuse", "a", "MUST_FUSE"), ("inlinable", "false", "inlineable"), ("compute_type", "bfloat16", "")],
+        *[("stream", "main", ""), ("group", "forward", ""), ("remat_group", "7", "")],
         *((name, "1", "") for name in ("layer", "block", "tag", "k", "id", "name", "_scheduling_group_id")),
     ],
 )
@@ -218,17 +204,7 @@ def test_the_key_that_was_probably_meant(name, value, known):
     assert keys.meant(name, value) == known
 
 
-def test_a_registered_key_is_not_taken_for_another(registry):
-    assert keys.meant("group", "7")
-    hlotag.register_key("group")
-    assert not keys.meant("group", "7")
-
-
 # --- Policies ----------------------------------------------------------------------------------------------------------------
-
-
-def legal(key):
-    return VALUES[key.name][0][0] if key.values else "1"
 
 
 FORMS = {
@@ -240,7 +216,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 @by_name
 def test_policy_of_each_key_in_a_lowered_gradient(form, key):
-    attrs = {key.name: legal(key)}
+    attrs = {key.name: VALUES[key.name][0][0] if key.values else "1"}
     with hlotag.stage():
         forward, backward = gradient(FORMS[form](attrs), key.name)
         assert forward > 0 and (backward > 0) == (key.derived == "same")
@@ -250,48 +226,35 @@ def test_policy_of_each_key_in_a_lowered_gradient(form, key):
         assert gradient(FORMS[form](attrs, grad=attrs), key.name)[1] > 0
         assert gradient(FORMS[form](attrs, grad={"k": "v"}), key.name) == (forward, 0)
 
-
-@by_name
-def test_policy_of_jaxs_own_value_tag(key):
-    with hlotag.stage():
-        f = lambda x: set_xla_metadata(jnp.tanh(x), **{key.name: legal(key)}) * 2.0
-        forward, backward = gradient(f, key.name)
-    assert forward > 0 and (backward > 0) == (key.derived == "same")
+        # JAX's own value tag has none.
+        forward, backward = gradient(lambda x: set_xla_metadata(jnp.tanh(x), **attrs) * 2.0, key.name)
+        assert forward > 0 and (backward > 0) == (key.derived == "same")
 
 
 def test_jaxs_own_block_is_as_jax_does_it():
-    def f(x):
-        with set_xla_metadata(_scheduling_group_id=1):
-            y = jnp.tanh(x)
-        return y * 2.0
-
+    f = lambda x: set_xla_metadata(_scheduling_group_id=1)(jnp.tanh)(x) * 2.0
     without = gradient(f, "_scheduling_group_id")
     with hlotag.stage():
         assert gradient(f, "_scheduling_group_id")[1] >= without[1] > 0
 
 
-def test_keys_of_one_tag_have_each_its_own_policy():
+def test_keys_of_one_tag_have_each_its_own_policy_and_the_inner_block_decides():
     f = FORMS["value"]({"_scheduling_group_id": 40, "inlineable": False, "k": "v"})
+    outer, inner = hlotag.tagged({"_scheduling_group_id": 40}), hlotag.tagged({"_scheduling_group_id": 41}, grad="same")
+    removed = hlotag.tagged({"_scheduling_group_id": None})  # Which is no illegal value.
     with hlotag.stage():
         assert gradient(f, "_scheduling_group_id")[1] == 0
         assert gradient(f, "inlineable")[1] == gradient(f, "k")[1] > 0
-
-
-def test_the_inner_block_decides():
-    outer, inner = hlotag.tagged({"_scheduling_group_id": 40}), hlotag.tagged({"_scheduling_group_id": 41}, grad="same")
-    with hlotag.stage():
         assert gradient(outer(inner(jnp.tanh)), "_scheduling_group_id")[1] > 0
         assert gradient(inner(outer(jnp.tanh)), "_scheduling_group_id")[1] == 0
+        assert gradient(outer(removed(jnp.tanh)), "_scheduling_group_id") == (0, 0)
 
 
 @pytest.mark.parametrize(
     ("fields", "backward", "backward_of_k"),
     [
-        ({}, False, True),
-        ({"grad": "same"}, True, True),
-        ({"grad": "drop"}, False, False),
-        ({"phase": "backward"}, True, True),
-        ({"phase": "forward"}, False, False),
+        *[({}, False, True), ({"grad": "same"}, True, True), ({"grad": "drop"}, False, False)],
+        *[({"phase": "backward"}, True, True), ({"phase": "forward"}, False, False)],
     ],
 )
 def test_policy_of_rules(fields, backward, backward_of_k):
@@ -318,6 +281,7 @@ def test_a_default_is_not_taken_for_what_a_user_wrote():
 def test_a_registered_key(registry):
     key = hlotag.register_key("my_kind", values=["a", "b"], derived="drop", ops=["dot"], doc="Mine.")
     assert keys.lookup("my_kind") is key and key in keys.catalogue()
+    assert keys.meant("group", "7") and hlotag.register_key("group") and not keys.meant("group", "7")
     with pytest.raises(hlotag.TagError, match=r"'my_kind'.*'c'.*a, b"):
         hlotag.tag(X, {"my_kind": "c"})
     with hlotag.stage():
@@ -336,12 +300,8 @@ def test_the_last_pass_knows_the_values_of_registered_keys(registry):
 @pytest.mark.parametrize(
     ("values", "legal", "illegal"),
     [
-        (None, ["", "x", 1], []),
-        (bool, [True, "false"], ["yes", 1]),
-        (int, [1, "-2"], ["x", True, 1.0]),
-        (("a", "b"), ["a"], ["A", "ab"]),
-        ({"b", "a"}, ["a", "b"], ["c"]),
-        (re.compile("[a-z]+"), ["ab"], ["a1", "", "AB"]),
+        *[(None, ["", "x", 1], []), (bool, [True, "false"], ["yes", 1]), (int, [1, "-2"], ["x", True, 1.0])],
+        *[(("a", "b"), ["a"], ["A", "ab"]), ({"b", "a"}, ["a", "b"], ["c"]), (re.compile("[a-z]+"), ["ab"], ["a1", "", "AB"])],
         (re.compile("[a-z]+", re.IGNORECASE), ["AB"], ["1"]),
     ],
 )
@@ -368,58 +328,40 @@ def test_registering_again_needs_the_same_meaning(registry):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": ""}, "non-empty"),
-        ({"name": 3}, "non-empty"),
-        ({"name": "mine", "derived": "other"}, "'same' or 'drop'"),
-        ({"name": "mine", "compiler": "tpu"}, "compiler must be True or False"),
-        ({"name": "mine", "values": "text"}, "words"),
-        ({"name": "mine", "values": []}, "words"),
-        ({"name": "mine", "values": [1]}, "words"),
-        ({"name": "mine", "values": re.compile(b"a")}, "words"),
+        *[({"name": ""}, "non-empty"), ({"name": 3}, "non-empty"), ({"derived": "other"}, "'same' or 'drop'")],
+        *[({"values": values}, "words") for values in ("text", [], [1], re.compile(b"a"))],
+        ({"compiler": "tpu"}, "compiler must be True or False"),
     ],
 )
 def test_bad_registrations(registry, arguments, message):
     with pytest.raises(hlotag.TagError, match=message):
-        hlotag.register_key(**arguments)
+        hlotag.register_key(**{"name": "mine", **arguments})
     assert keys.lookup("mine") is None
 
 
-def test_only_keys_registered_so_are_withheld(registry):
+def test_only_keys_registered_so_are_withheld_and_the_audit_says_so(registry):
     hlotag.register_key("mine", derived="drop")
     hlotag.register_key("eyes", compiler=False)
     found = [{"mine": "1", "eyes": "2", "free": "3", "ragged_dot_tiling": "4", "MUST_FUSE": "5"}]
     assert withheld_keys(found, ("*",), keys.fingerprint()) == {"eyes"}
     assert withheld_keys(found, ("m*",), keys.fingerprint()) == set()
-
-
-def test_the_audit_says_that_a_key_is_withheld(registry):
-    hlotag.register_key("eyes", compiler=False)
+    of_libraries = {"backend_config": "{}", "ragged_dot_tiling": "8,8,8", "xla_metadata_payload": "{}"}
+    assert restorable({**of_libraries, "k": "v"}) == {"k": "v"}, "an entry of a library is left to XLA"
     with hlotag.stage():
         (effect,) = hlotag.audit(jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"eyes": "1"})).lower(X)).effects
     assert (effect.key, effect.value) == ("eyes", "1") and "withheld" in str(effect)
 
 
-def test_an_entry_of_a_library_is_left_to_xla():
-    assert restorable({"backend_config": "{}", "ragged_dot_tiling": "8,8,8", "xla_metadata_payload": "{}", "k": "v"}) == {
-        "k": "v"
-    }
-
-
 def test_of_many_threads_that_register_differently_one_wins(registry):
-    barrier, results = threading.Barrier(16), []
+    barrier = threading.Barrier(16)
 
-    def work(number):
+    def register(number):
         barrier.wait()
-        try:
-            results.append(hlotag.register_key("mine", doc=str(number % 4)))
-        except hlotag.TagError:
-            results.append(None)
+        with suppress(hlotag.TagError):
+            return hlotag.register_key("mine", doc=str(number % 4))
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(16) as pool:
+        results = list(pool.map(register, range(16)))
     assert {key for key in results if key} == {keys.lookup("mine")} and results.count(None) == 12
 
 
@@ -437,3 +379,60 @@ def test_a_new_policy_is_seen_by_functions_that_were_traced_before(registry):
     hlotag.register_key("mine", derived="drop")
     after, other = backward()
     assert before > after == 0 and plain != other and other.keys == "('mine', 'drop', True)"
+
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_table_has_a_line_for_each_key(capsys):
+    assert main(["keys"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["name", *(key.name for key in keys.catalogue())]
+    starts = [lines[0].index(word) for word in ("values", "ops", "consumer", "derived")]
+    assert all(line[start - 2 : start] == "  " for line in lines[1:] for start in starts if len(line) > start)
+    assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 100, 132, 300])
+def test_the_table_is_wrapped_to_the_terminal(width):
+    console = Console(file=io.StringIO(), width=width)
+    console.print(command.table(keys.catalogue(), width))
+    plain = console.file.getvalue().splitlines()
+    assert max(map(len, plain)) <= width
+    squeezed = "".join(line[: line.find("  ") if "  " in line else None].strip() for line in plain)
+    assert all(key.name in squeezed for key in keys.catalogue() if width >= 80)
+
+
+def test_colours_and_width_come_from_the_terminal():
+    code = "import sys; from hlotag.cli import main; sys.exit(main(['keys']))"
+    for extra, coloured in (({}, True), ({"TERM": "dumb"}, False)):
+        status, text = run_in_terminal(code, **extra)
+        assert status == 0
+        assert ("\x1b[" in text) == coloured
+        assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in text.splitlines()) <= 90
+
+
+def test_keys_by_pattern_and_as_json(capsys):
+    assert main(["keys", "--json", "_xla_loop*", "MUST_FUSE"]) == 0
+    found = {key["name"]: key for key in json.loads(capsys.readouterr().out)}
+    assert set(found) == {"_xla_loop_unroll_strategy", "MUST_FUSE"}
+    assert found["_xla_loop_unroll_strategy"]["values"]["choices"] == ["full", "double-buffer"]
+    assert found["MUST_FUSE"]["values"] is None and found["MUST_FUSE"]["derived"] == "drop"
+    assert main(["keys", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == len(keys.catalogue())
+
+
+def test_named_keys_are_described(capsys):
+    assert main(["keys", "_xla_loop*"]) == 0
+    (key,) = (key for key in keys.catalogue() if key.name.startswith("_xla_loop"))
+    assert f"\n{key.name}: {key.doc} With another value {key.otherwise}.\n" in capsys.readouterr().out
+
+
+def test_an_unknown_name_is_said_to_be_free(capsys):
+    assert main(["keys", "_xla_*", "mine"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and "mine" in captured.err and "_xla_" not in captured.err
+
+
+def test_the_command_does_without_jax(run_python):
+    run_python("import sys; from hlotag.cli import main; s = main(['keys']); sys.exit(s or 'jax' in sys.modules)")

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -69,46 +70,38 @@ def library() -> Library:
 
 def connect(run_python: RunPython, directory: Path | str, code: str = CONNECT) -> list[str]:
     """Connects in a new process; returns what it had to do beyond reading the cache."""
-    done = run_python(code, HLOTAG_CACHE_DIR=str(directory))
-    answer = json.loads(done.stdout.splitlines()[-1])
+    answer = json.loads(run_python(code, HLOTAG_CACHE_DIR=str(directory)).stdout.splitlines()[-1])
     assert answer["installed"]
     return answer["calls"]
 
 
-def sign(document: dict[str, Any]) -> str:
-    """The document with a checksum that fits: damage that only the checks of the content can see."""
-    text = json.dumps(document["content"], sort_keys=True, separators=(",", ":"))
-    return json.dumps({**document, "sha256": hashlib.sha256(text.encode()).hexdigest()})
-
-
-def test_import_does_not_read_the_library(run_python: RunPython) -> None:
-    done = run_python("import hlotag.mlir.connection, hlotag._core; print(hlotag._core.is_installed())")
-    assert done.stdout.strip() == "False", done.stderr
-
-
-def test_first_use_writes_a_private_file(good_cache: Path) -> None:
-    assert stat.S_IMODE(good_cache.stat().st_mode) == 0o600
-    assert stat.S_IMODE(good_cache.parent.stat().st_mode) == 0o700
-    content = json.loads(good_cache.read_text())["content"]
-    assert set(_core.required_symbols()) <= set(content["offsets"])
-
-
-def test_second_use_reads_the_cache_only(run_python: RunPython, cache: Path) -> None:
-    before = cache.read_bytes()
-    assert connect(run_python, cache.parent) == []
-    assert cache.read_bytes() == before
+def test_the_first_use_writes_a_private_file_and_the_second_only_reads_it(run_python: RunPython, good_cache: Path) -> None:
+    assert run_python("import hlotag.mlir.connection, hlotag._core; print(hlotag._core.is_installed())").stdout == "False\n"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (good_cache, good_cache.parent)] == [0o600, 0o700]
+    before = good_cache.read_bytes()
+    assert set(_core.required_symbols()) <= set(json.loads(before)["content"]["offsets"])
+    assert connect(run_python, good_cache.parent) == [] and good_cache.read_bytes() == before
 
 
 def _edited(change: Callable[[dict[str, Any]], object]) -> Callable[[str], str]:
+    """Damage that only the checks of the content can see: the checksum fits."""
+
     def damage(text: str) -> str:
         document = json.loads(text)
         change(document["content"])
-        return sign(document)
+        signed = json.dumps(document["content"], sort_keys=True, separators=(",", ":"))
+        return json.dumps({**document, "sha256": hashlib.sha256(signed.encode()).hexdigest()})
 
     return damage
 
 
+def _offset(value: object) -> Callable[[str], str]:
+    return _edited(lambda content: content["offsets"].update({FIRST: value}))
+
+
 FIRST = _core.required_symbols()[0]
+OTHERS = {"size": 1, "mtime_ns": 1, "library": "/elsewhere", "schema": 0, "functions": ""}
+OFFSETS = {"zero": 0, "negative": -4096, "huge": 1 << 70, "no number": "4096", "a bool": True}
 
 DAMAGES: dict[str, Callable[[str], str]] = {
     "truncated": lambda text: text[: len(text) // 2],
@@ -117,18 +110,10 @@ DAMAGES: dict[str, Callable[[str], str]] = {
     "other type": lambda text: "[1, 2]",
     "deeply nested": lambda text: "[" * 100_000,
     "bad checksum": lambda text: re.sub(r": (\d)", r": 1\1", text, count=1),
-    "other size": _edited(lambda c: c["identity"].update(size=1)),
-    "other mtime": _edited(lambda c: c["identity"].update(mtime_ns=1)),
-    "other path": _edited(lambda c: c["identity"].update(library="/elsewhere")),
-    "other schema": _edited(lambda c: c["identity"].update(schema=0)),
-    "other list": _edited(lambda c: c["identity"].update(functions="")),
+    **{f"other {key}": _edited(lambda c, key=key: c["identity"].update({key: OTHERS[key]})) for key in OTHERS},
     "missing function": _edited(lambda c: c["offsets"].pop(FIRST)),
     "unknown function": _edited(lambda c: c["offsets"].update(system=4096)),
-    "offset zero": _edited(lambda c: c["offsets"].update({FIRST: 0})),
-    "offset negative": _edited(lambda c: c["offsets"].update({FIRST: -4096})),
-    "offset huge": _edited(lambda c: c["offsets"].update({FIRST: 1 << 70})),
-    "offset no number": _edited(lambda c: c["offsets"].update({FIRST: "4096"})),
-    "offset a bool": _edited(lambda c: c["offsets"].update({FIRST: True})),
+    **{f"offset {name}": _offset(value) for name, value in OFFSETS.items()},
 }
 
 
@@ -143,8 +128,8 @@ def test_a_damaged_cache_counts_as_absent(monkeypatch: pytest.MonkeyPatch, libra
 
 SEEN_LATE = {
     "truncated": DAMAGES["truncated"],
-    "offset beyond the code": _edited(lambda c: c["offsets"].update({FIRST: 1 << 40})),
-    "offset before the code": _edited(lambda c: c["offsets"].update({FIRST: 64})),
+    "offset beyond the code": _offset(1 << 40),
+    "offset before the code": _offset(64),
 }
 
 
@@ -164,14 +149,12 @@ def _give_away(cache: Path) -> None:
 
 
 def _link(cache: Path) -> None:
-    cache.rename(cache.parent.parent / "target")
-    cache.symlink_to(cache.parent.parent / "target")
+    cache.symlink_to(cache.rename(cache.parent.parent / "target"))
 
 
 def _folder(cache: Path) -> None:
     cache.unlink()
-    cache.mkdir()
-    (cache / "something").touch()
+    (cache / "something").mkdir(parents=True)
 
 
 def _fifo(cache: Path) -> None:
@@ -188,11 +171,6 @@ def test_a_cache_that_is_no_private_file_is_not_read(run_python: RunPython, cach
         assert stat.S_IMODE(cache.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("directory", ["/proc/hlotag", "/dev/null/hlotag"])
-def test_no_place_for_a_cache(run_python: RunPython, directory: str) -> None:
-    assert connect(run_python, directory) == ["_read_offsets", "run"]
-
-
 # Root can write everywhere, unless it gives that away for what it executes next (PR_CAPBSET_DROP of CAP_DAC_OVERRIDE).
 AS_ANYBODY = """
 import ctypes, os, sys
@@ -202,65 +180,63 @@ os.execv(sys.executable, [sys.executable, "-c", code + {rest!r}])
 """
 
 
-def test_read_only_cache_directory(run_python: RunPython, tmp_path: Path) -> None:
-    directory = tmp_path / "read-only"
-    directory.mkdir(mode=0o500)
-    assert connect(run_python, directory, AS_ANYBODY.format(rest=CONNECT)) == ["_read_offsets", "run"]
-    assert list(directory.iterdir()) == []
-
-
-def test_cache_directory_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HLOTAG_CACHE_DIR", "/a")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/b")
-    monkeypatch.setenv("HOME", "/c")
-    assert cache_directory() == "/a"
-    monkeypatch.setenv("HLOTAG_CACHE_DIR", "")
-    assert cache_directory() == "/b/hlotag"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert cache_directory() == "/c/.cache/hlotag"
-    monkeypatch.setenv("HOME", "relative")
-    assert cache_directory() is None
-
-
-def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
-    code = CONNECT.replace(
-        "connection.ensure()\n",
-        "import threading\n"
-        "connects = []\n"
-        "connect = connection._connect\n"
-        "connection._connect = lambda: (connects.append(1), connect())\n"
-        "threads = [threading.Thread(target=connection.ensure) for _ in range(16)]\n"
-        "[t.start() for t in threads]; [t.join() for t in threads]\n"
-        "assert len(connects) == 1\n",
-    )
-    assert connect(run_python, cache.parent, code) == []
-
-
-def test_install_refuses_a_library_that_is_not_loaded(library: Library) -> None:
-    other = Library(library.version, sys.executable + ".absent", 1, 1)
-    assert connection._install(other, read_symbols(library.path, _core.required_symbols())) is not None
-
-
-def probe_with(monkeypatch: pytest.MonkeyPatch, library: Library, code: str) -> str:
-    monkeypatch.setattr(trial, "_CODE", code)
-    with pytest.raises(errors.IncompatibleJaxlibError) as caught:
-        trial.run(library, read_symbols(library.path, _core.required_symbols()))
-    return str(caught.value)
+def test_no_place_for_a_cache(run_python: RunPython, tmp_path: Path) -> None:
+    read_only = tmp_path / "read-only"
+    read_only.mkdir(mode=0o500)
+    assert connect(run_python, read_only, AS_ANYBODY.format(rest=CONNECT)) == ["_read_offsets", "run"]
+    assert list(read_only.iterdir()) == []
+    for directory in ("/proc/hlotag", "/dev/null/hlotag"):
+        assert connect(run_python, directory) == ["_read_offsets", "run"]
 
 
 @pytest.mark.parametrize(
-    ("code", "message"),
+    ("own", "xdg", "home", "found"),
     [
-        ("import os; os.abort()", "crashed (SIGABRT)\n  supported"),
-        ("raise RuntimeError('wrong entries')", "exit status 1"),
-        ("raise RuntimeError('wrong entries')", "wrong entries"),
-        ("print('something else')", "exit status 0"),
-        ("import time; time.sleep(60)", "did not finish"),
+        *[("/a", "/b", "/c", "/a"), ("", "/b", "/c", "/b/hlotag"), ("", "relative", "/c", "/c/.cache/hlotag")],
+        ("", "relative", "relative", None),
     ],
 )
-def test_probe_reports(monkeypatch: pytest.MonkeyPatch, library: Library, code: str, message: str) -> None:
+def test_cache_directory_order(monkeypatch: pytest.MonkeyPatch, own: str, xdg: str, home: str, found: str | None) -> None:
+    for name, value in (("HLOTAG_CACHE_DIR", own), ("XDG_CACHE_HOME", xdg), ("HOME", home)):
+        monkeypatch.setenv(name, value)
+    assert cache_directory() == found
+
+
+def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
+    in_threads = (
+        "import threading\nconnects = []\nconnect = connection._connect\n"
+        "connection._connect = lambda: (connects.append(1), connect())\n"
+        "threads = [threading.Thread(target=connection.ensure) for _ in range(16)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]\nassert len(connects) == 1\n"
+    )
+    assert connect(run_python, cache.parent, CONNECT.replace("connection.ensure()\n", in_threads)) == []
+
+
+def test_a_library_that_is_not_loaded_is_not_installed_and_no_jaxlib_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, library: Library
+) -> None:
+    other = Library(library.version, sys.executable + ".absent", 1, 1)
+    assert connection._install(other, read_symbols(library.path, _core.required_symbols())) is not None
+    monkeypatch.setitem(sys.modules, "jaxlib", None)
+    with pytest.raises(errors.IncompatibleJaxlibError, match="none that can be imported"):
+        find_library()
+
+
+@pytest.mark.parametrize(
+    ("code", "messages"),
+    [
+        ("import os; os.abort()", ["crashed (SIGABRT)\n  supported"]),
+        ("raise RuntimeError('wrong entries')", ["exit status 1", "wrong entries"]),
+        ("print('something else')", ["exit status 0"]),
+        ("import time; time.sleep(60)", ["did not finish"]),
+    ],
+)
+def test_probe_reports(monkeypatch: pytest.MonkeyPatch, library: Library, code: str, messages: list[str]) -> None:
     monkeypatch.setattr(trial, "_TIMEOUT_S", 0.5 if "sleep" in code else trial._TIMEOUT_S)
-    assert message in probe_with(monkeypatch, library, code)
+    monkeypatch.setattr(trial, "_CODE", code)
+    with pytest.raises(errors.IncompatibleJaxlibError) as caught:
+        trial.run(library, read_symbols(library.path, _core.required_symbols()))
+    assert all(message in str(caught.value) for message in messages)
 
 
 def test_probe_runs_the_default_pipeline() -> None:
@@ -287,10 +263,7 @@ def test_a_program_that_embeds_python(
 
 
 def test_a_trial_that_cannot_start_says_nothing_against_jaxlib(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
-    def fail_to_fork(*_: Any, **__: Any) -> None:
-        raise BlockingIOError("Resource temporarily unavailable")
-
-    monkeypatch.setattr(trial.subprocess, "run", fail_to_fork)
+    monkeypatch.setattr(trial.subprocess, "run", Mock(side_effect=BlockingIOError("Resource temporarily unavailable")))
     with pytest.raises(errors.IncompatibleJaxlibError, match=r"could not be started: Resource.*\n.*hlotag\.enable") as caught:
         trial.run(library, {})
     assert "pip install" not in str(caught.value)
@@ -311,10 +284,6 @@ if not (child := os.fork()):
     os._exit(0)
 print(os.waitpid(child, 0)[1])
 """
-
-
-def test_a_child_that_is_forked_while_a_thread_connects(run_python: RunPython) -> None:
-    assert run_python(FORKED).stdout == "0\n"
 
 
 INTERRUPTED = """
@@ -340,14 +309,9 @@ print("connected")
 """
 
 
-def test_interrupts_while_connecting(run_python: RunPython) -> None:
-    assert run_python(INTERRUPTED).stdout == "connected\nconnected\n"
-
-
-def test_no_jaxlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jaxlib", None)
-    with pytest.raises(errors.IncompatibleJaxlibError, match="none that can be imported"):
-        find_library()
+@pytest.mark.parametrize(("code", "said"), [(FORKED, "0\n"), (INTERRUPTED, "connected\nconnected\n")])
+def test_forks_and_interrupts_while_connecting(run_python: RunPython, code: str, said: str) -> None:
+    assert run_python(code).stdout == said
 
 
 def test_pass_error_reads_well() -> None:
@@ -361,13 +325,9 @@ def test_pass_error_reads_well() -> None:
         "Fix it.",
     ]
     copy = pickle.loads(pickle.dumps(error))
-    assert str(copy) == str(error)
-    assert copy.diagnostics == (diagnostic,)
-    assert "gave no reason" in str(errors.PassError(""))
+    assert (str(copy), copy.diagnostics) == (str(error), (diagnostic,)) and "gave no reason" in str(errors.PassError(""))
 
 
 def test_the_extension_is_small_and_brings_no_llvm():
     data = Path(_core.__file__).read_bytes()
-    assert len(data) < 2**20
-    assert b"libLLVM" not in data
-    assert b"libMLIR" not in data
+    assert len(data) < 2**20 and b"libLLVM" not in data and b"libMLIR" not in data

@@ -105,9 +105,7 @@ def test_tags_are_in_the_module(way):
 
 
 def test_a_compile_only_topology():
-    pytest.importorskip(
-        "libtpu", reason="JAX describes machines that are not there for TPUs alone, and needs their library for it"
-    )
+    pytest.importorskip("libtpu", reason="JAX describes machines that are not there for TPUs alone, by their library")
     devices = topologies.get_topology_desc("v5e:2x2", "tpu").devices
     sharding = NamedSharding(Mesh(np.array(devices), ("i",)), P("i"))
     with hlotag.stage():
@@ -183,29 +181,26 @@ def test_what_was_traced_in_a_stage_is_lowered_in_it():
         assert "frontend_attributes" not in traced.lower().as_text()
 
 
-def test_a_trace_without_a_stage_warns():
+def test_a_value_tag_where_the_stage_is_off_warns():
     traced = jax.jit(jax.value_and_grad(lambda x: set_xla_metadata(jnp.sin(x), k="v").sum())).trace(X)
     with hlotag.stage(), pytest.warns(hlotag.TagDropped, match="value tags that were set while hlotag was off"):
         assert tagged_names(traced.lower()) == {"stablehlo.sine"}
 
-
-def test_a_value_tag_where_the_stage_is_off_warns():
-    def f(x):
-        with hlotag.stage(None):
-            return hlotag.tag(jnp.sin(x), {"k": "v"})
-
+    within = jax.jit(hlotag.stage(None)(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"})))
     with hlotag.stage(), pytest.warns(hlotag.TagDropped, match=r"set while hlotag was off.* outside of hlotag.stage\(None\)"):
-        assert tagged_names(jax.jit(f).lower(X)) == {"stablehlo.sine"}
+        assert tagged_names(within.lower(X)) == {"stablehlo.sine"}
 
 
 def test_an_export_within_no_stage_has_an_untagged_gradient():
     hlotag.enable()
-    with hlotag.stage(None):
-        exported = jax.export.export(jax.jit(lambda x: set_xla_metadata(jnp.sin(x), k="v") * 2.0))(X)
+    exported = hlotag.stage(None)(jax.export.export(jax.jit(lambda x: set_xla_metadata(jnp.sin(x), k="v") * 2.0)))(X)
     assert tagged_names(exported.vjp().mlir_module()) <= {"stablehlo.sine"}
 
 
 # --- What programs may hold --------------------------------------------------------------------------------------------------
+
+
+CONSTANT = np.ones((512, 512), np.float32)
 
 
 def debug_print(x):
@@ -230,21 +225,10 @@ def large_constant(x):
     return jnp.sin(x) + CONSTANT[:4, :4] * CONSTANT.sum()
 
 
-CONSTANT = np.ones((512, 512), np.float32)
-
-
-@jax.custom_batching.custom_vmap
-def _batched(x):
-    return jnp.sin(x)
-
-
-@_batched.def_vmap
-def _batched_rule(axis_size, in_batched, x):
-    return jnp.sin(x) * jnp.cos(x), True
-
-
 def custom_batching(x):
-    return jax.vmap(_batched)(x) + _batched(x[0])
+    batched = jax.custom_batching.custom_vmap(jnp.sin)
+    batched.def_vmap(lambda axis_size, in_batched, x: (jnp.sin(x) * jnp.cos(x), True))
+    return jax.vmap(batched)(x) + batched(x[0])
 
 
 def while_loop(x):
@@ -256,29 +240,21 @@ def collective(x):
     return jax.shard_map(lambda x: lax.psum(jnp.sin(x), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())(x)
 
 
-@custom_partitioning
-def _partitioned(x):
-    return jnp.sin(x)
-
-
-_partitioned.def_partition(
-    partition=lambda mesh, arguments, result: (mesh, jnp.sin, arguments[0].sharding, (arguments[0].sharding,)),
-    infer_sharding_from_operands=lambda mesh, arguments, result: arguments[0].sharding,
-    sharding_rule="i j -> i j",
-)
-
-
 def partitioned(x):
-    x = lax.with_sharding_constraint(x, NamedSharding(Mesh(jax.devices(), ("i",)), P("i")))
-    return _partitioned(x) * 2.0
-
-
-def _kernel(x_ref, o_ref):
-    o_ref[...] = jnp.sin(x_ref[...]) * 2.0
+    sine = custom_partitioning(lambda x: jnp.sin(x))
+    sine.def_partition(
+        partition=lambda mesh, arguments, result: (mesh, jnp.sin, arguments[0].sharding, (arguments[0].sharding,)),
+        infer_sharding_from_operands=lambda mesh, arguments, result: arguments[0].sharding,
+        sharding_rule="i j -> i j",
+    )
+    return sine(lax.with_sharding_constraint(x, NamedSharding(Mesh(jax.devices(), ("i",)), P("i")))) * 2.0
 
 
 def kernel(x):
-    return pallas.pallas_call(_kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), interpret=True)(x)
+    def run(x_ref, o_ref):
+        o_ref[...] = jnp.sin(x_ref[...]) * 2.0
+
+    return pallas.pallas_call(run, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), interpret=True)(x)
 
 
 PROGRAMS = {
@@ -338,71 +314,41 @@ def test_inputs_and_outputs_keep_their_shardings():
 # --- Lowering rules of others --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def call_of():
-    """`call_of(before)`: a primitive of somebody's own that calls a jaxpr, as a function; its rule calls `before` first."""
-    primitives = []
-
-    def make(before):
-        primitive = Primitive(f"call_{len(primitives)}")
-        primitives.append(primitive)
-        primitive.def_abstract_eval(lambda x, jaxpr: jaxpr.out_avals[0])
-
-        def lower(context, x, *, jaxpr):
-            before()
-            names = {"dim_var_values": context.dim_var_values, "const_lowering": context.const_lowering}
-            results, _ = mlir.jaxpr_subcomp(
-                context.module_context, jaxpr.jaxpr, context.name_stack, context.tokens_in, (), x, outer_traceback=None, **names
-            )
-            return results
-
-        mlir.register_lowering(primitive, lower)
-        return lambda jaxpr, x: primitive.bind(x, jaxpr=jaxpr)
-
-    return make
+def tagged_sine(x):
+    with hlotag.tagged({"k": "v"}):
+        return jnp.sin(x)
 
 
-@pytest.fixture
-def tagged_sine():
-    def sine(x):
-        with hlotag.tagged({"k": "v"}):
-            return jnp.sin(x)
+@pytest.mark.parametrize("lowers_another", [False, True])
+def test_a_rule_that_lowers_a_jaxpr(lowers_another):
+    """It may lower another program first, without the stage."""
+    call, others = Primitive(f"call_{lowers_another}"), []
+    call.def_abstract_eval(lambda x, jaxpr: jaxpr.out_avals[0])
 
-    return sine
+    def lower(context, x, *, jaxpr):
+        if lowers_another:
+            with hlotag.stage(None):
+                others.append(jax.jit(lambda x: tagged_sine(x)).lower(X).as_text(debug_info=True))
+        names = {"dim_var_values": context.dim_var_values, "const_lowering": context.const_lowering, "outer_traceback": None}
+        parts = context.module_context, jaxpr.jaxpr, context.name_stack, context.tokens_in, ()
+        return mlir.jaxpr_subcomp(*parts, x, **names)[0]
 
-
-def test_a_rule_that_lowers_a_jaxpr(call_of, tagged_sine):
-    call = call_of(lambda: None)
+    mlir.register_lowering(call, lower)
     with hlotag.stage():
         jaxpr = jax.make_jaxpr(tagged_sine)(X)
-        lowered = jax.jit(lambda x: call(jaxpr, x) + 1.0).lower(X)
+        lowered = jax.jit(lambda x: call.bind(x, jaxpr=jaxpr) + 1.0).lower(X)
     assert tagged_names(lowered) == {"stablehlo.sine"}
+    assert [("hlotag" in text, IN_MODULE in text) for text in others] == [(False, True)] * lowers_another
 
 
-def test_a_rule_that_lowers_a_program_without_the_stage(call_of, tagged_sine):
-    inner = []
+def test_lowering_leaves_the_jaxprs_of_the_trace_as_they_are():
+    def seen(jaxpr):
+        return str(jaxpr), [(id(e), id(e.ctx), str(e.source_info.name_stack)) for e in jaxpr.eqns]
 
-    def lower_another():
-        with hlotag.stage(None):
-            inner.append(jax.jit(tagged_sine).lower(X).as_text(debug_info=True))
-
-    call = call_of(lower_another)
-    with hlotag.stage():
-        jaxpr = jax.make_jaxpr(tagged_sine)(X)
-        lowered = jax.jit(lambda x: call(jaxpr, x) + 1.0).lower(X)
-    assert tagged_names(lowered) == {"stablehlo.sine"}
-    assert [("hlotag" in text, IN_MODULE in text) for text in inner] == [(False, True)]
-
-
-def test_lowering_leaves_the_jaxprs_of_the_trace_as_they_are(tagged_sine):
     with hlotag.stage():
         traced = jax.jit(lambda x: lax.scan(lambda c, _: (tagged_sine(c), None), x, length=2)[0]).trace(X)
-        before = str(traced.jaxpr), [(id(e), id(e.ctx), str(e.source_info.name_stack)) for e in traced.jaxpr.eqns]
-        assert "stablehlo.sine" in tagged_names(traced.lower())
-        assert before == (str(traced.jaxpr), [(id(e), id(e.ctx), str(e.source_info.name_stack)) for e in traced.jaxpr.eqns])
-
-
-# --- The persistent cache ----------------------------------------------------------------------------------------------------
+        before = seen(traced.jaxpr)
+        assert "stablehlo.sine" in tagged_names(traced.lower()) and seen(traced.jaxpr) == before
 
 
 # --- Other processes --------------------------------------------------------------------------------------------------
@@ -442,3 +388,47 @@ def test_a_worker_has_the_stage_if_it_is_a_copy_of_the_process(run_python, tmp_p
     *counts, on = finished.stdout.split()
     # Without the stage, only what JAX itself tags: not the square, and no derived constants and broadcasts.
     assert (counts, on) == (["6", "True"] if is_on else ["3", "True"], str(is_on))
+
+
+# --- Exports with symbolic shapes, everything in them tagged ------------------------------------------------------------------
+# JAX makes parts of their modules outside of what the stage wraps, and StableHLO refuses tags on some of their operations.
+
+SEED = np.array([1, 2, 3, 4], np.uint32)
+OF_ANY_SIZE = {
+    "gradient": lambda x: jax.grad(lambda x: (jnp.tanh(x @ x.T) ** 2).sum())(x),
+    "dynamic_top_k": lambda x: lax.top_k(x.T, x.shape[0])[0],
+    "dynamic_approx_top_k": lambda x: lax.approx_max_k(x.T, x.shape[0])[0],
+    "dynamic_reduce_window": lambda x: jnp.cumsum(x, 0),
+    "dynamic_rng_bit_generator": lambda x: lax.rng_bit_generator(SEED, x.shape)[1],
+    "loop over a symbolic dimension": lambda x: lax.fori_loop(0, x.shape[0], lambda i, sums: sums + x[i], x[0]),
+}
+
+
+def exported(program):
+    jax.clear_caches()
+    (b,) = jax.export.symbolic_shape("b", constraints=["b >= 4"])
+    made = jax.export.export(jax.jit(program))(jax.ShapeDtypeStruct((b, 6), np.float32))
+    return jax.export.deserialize(made.serialize())
+
+
+def results(program):
+    made = exported(program)
+    five, seven = (np.linspace(-1, 1, 6 * n, dtype=np.float32).reshape(n, 6) for n in (5, 7))
+    return [np.asarray(made.call(five)), np.asarray(jax.jit(made.call)(seven))]
+
+
+@pytest.mark.parametrize("name", OF_ANY_SIZE)
+def test_tagged_programs_compile_and_give_what_they_gave(name):
+    expected = results(OF_ANY_SIZE[name])
+    with hlotag.stage(rules=[hlotag.Rule({"rule": "v"}, op="*", grad={"rule": "g"})]):
+        by_rule = results(OF_ANY_SIZE[name])
+    with hlotag.stage(), hlotag.tagged({"block": "v"}, grad={"block": "g"}):
+        by_block = results(OF_ANY_SIZE[name])
+    for found in (by_rule, by_block):
+        assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+
+
+def test_nothing_reserved_is_in_what_jax_adds_to_an_export():
+    with hlotag.stage(), hlotag.tagged({"k": "v"}, grad={"k": "g"}):
+        text = exported(OF_ANY_SIZE["gradient"]).mlir_module()
+    assert 'k = "v"' in text and 'k = "g"' in text and "hlotag." not in text

@@ -25,28 +25,29 @@ def full_text(module):
     return module.operation.get_asm(enable_debug_info=True)
 
 
-def test_module_is_changed_in_place_and_returned():
+def test_a_module_is_changed_in_place_and_returned_unless_the_pipeline_is_empty():
     with new_context():
         module = parse_module(MODULE)
+        before = full_text(module)
+        run_passes(module, "")
+        assert full_text(module) == before
         assert run_passes(module, "hlotag-strip{keys=a}") is module
         assert 'mhlo.frontend_attributes = {b = "2"}' in str(module)
 
 
-def test_text_in_text_out():
+def test_text_with_locations_keeps_them_and_other_text_gets_none():
+    result = run_passes(MODULE, "hlotag-strip")
+    assert 'loc("f.py":3:4)' in result and "frontend_attributes" not in result
     result = run_passes("func.func private @f()", "hlotag-strip")
-    assert "func.func private @f()" in result
-    assert "loc(" not in result
-
-
-def test_text_that_only_looks_like_locations_gets_none():
-    text = """
+    assert "func.func private @f()" in result and "loc(" not in result
+    only_looks_so = """
     func.func private @alloc(tensor<f32>)
     func.func @loc(%x: tensor<f32>) attributes {a = "loc(1)"} {
       %a = memref.alloc() : memref<4xi32>
       call @alloc(%x) : (tensor<f32>) -> ()
       return
     }"""
-    assert "#loc" not in run_passes(text, "hlotag-strip")
+    assert "#loc" not in run_passes(only_looks_so, "hlotag-strip")
 
 
 @pytest.mark.parametrize(
@@ -62,12 +63,6 @@ def test_dialects_of_jax_are_known(text):
     assert "module" in run_passes(text, "hlotag-strip")
 
 
-def test_text_with_locations_keeps_them():
-    result = run_passes(MODULE, "hlotag-strip")
-    assert 'loc("f.py":3:4)' in result
-    assert "frontend_attributes" not in result
-
-
 def test_bytecode_in_bytecode_out():
     with new_context():
         bytecode = to_bytecode(parse_module(MODULE))
@@ -79,16 +74,7 @@ def test_bytecode_in_bytecode_out():
 
 def test_several_texts_run_one_after_another():
     result = run_passes(MODULE, ["builtin.module(hlotag-strip{keys=a})", "", "canonicalize,hlotag-strip{keys=b}"])
-    assert "frontend_attributes" not in result
-    assert "cosine" not in result
-
-
-def test_empty_pipeline_changes_nothing():
-    with new_context():
-        module = parse_module(MODULE)
-        before = full_text(module)
-        run_passes(module, "")
-        assert full_text(module) == before
+    assert "frontend_attributes" not in result and "cosine" not in result
 
 
 @pytest.mark.parametrize(
@@ -103,13 +89,10 @@ def test_empty_pipeline_changes_nothing():
 def test_failing_pass_leaves_the_module_as_it_was(text):
     with new_context():
         module = parse_module(NOT_A_DICTIONARY.replace("some.attr = 1 : i32", "hlotag.tags = 3 : i32"))
-        before = full_text(module)
-        bytecode = to_bytecode(module)
+        before = full_text(module), to_bytecode(module)
         with pytest.raises(errors.PassError) as caught:
             run_passes(module, text)
-        assert full_text(module) == before
-        assert to_bytecode(module) == bytecode
-        assert module.operation.verify()
+        assert (full_text(module), to_bytecode(module)) == before and module.operation.verify()
     assert caught.value.pass_name.startswith("hlotag-")
     assert "g.py:5:6" in str(caught.value) or "hlotag.tags" in str(caught.value)
 

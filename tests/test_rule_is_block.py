@@ -36,10 +36,7 @@ def of_custom_jvp(x):
     return jnp.sin(x) @ x
 
 
-@of_custom_jvp.defjvp
-def _(primals, tangents):
-    (x,), (t,) = primals, tangents
-    return of_custom_jvp(x), jnp.cos(x) * t @ x + jnp.sin(x) @ t
+of_custom_jvp.defjvp(lambda p, t: (of_custom_jvp(*p), jnp.cos(p[0]) * t[0] @ p[0] + jnp.sin(p[0]) @ t[0]))
 
 
 @jax.custom_vjp
@@ -55,7 +52,7 @@ def sharded(x):
     return jax.shard_map(lambda x: body(x @ x.T) @ x, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(x)
 
 
-def scan_rows(f, x):
+def scan_rows(x, f=lambda c, r: (jnp.sin(c) * r, c)):
     return lax.scan(f, x[0], x)[1]
 
 
@@ -71,13 +68,11 @@ KINDS = {
     "jit of checkpoint": lambda: jax.jit(jax.checkpoint(body)),
     "checkpoint with a policy": lambda: jax.checkpoint(body, policy=jax.checkpoint_policies.dots_saveable),
     "vmap of jit": lambda: jax.vmap(jax.jit(lambda x: jnp.sin(x) * x.sum())),
-    "jit of scan": lambda: jax.jit(lambda x: lax.scan(lambda c, r: (jnp.sin(c) * r, c), x[0], x)[1]),
-    "scan of jit": lambda: functools.partial(scan_rows, jax.jit(lambda c, r: (jnp.sin(c) * r, c))),
+    "jit of scan": lambda: jax.jit(lambda x: scan_rows(x)),
+    "scan of jit": lambda: functools.partial(scan_rows, f=jax.jit(lambda c, r: (jnp.sin(c) * r, c))),
     "fori_loop": lambda: lambda x: lax.fori_loop(0, 2, lambda i, x: body(x), x),
     "cond": lambda: lambda x: lax.cond(x.sum() > 0, body, lambda x: jnp.cos(x), x),
-    "scan in cond in shard_map": lambda: (
-        lambda x: sharded(lax.cond(x.sum() > 0, lambda x: lax.scan(lambda c, r: (jnp.sin(c) * r, c), x[0], x)[1], jnp.cos, x))
-    ),
+    "scan in cond in shard_map": lambda: lambda x: sharded(lax.cond(x.sum() > 0, scan_rows, jnp.cos, x)),
     "custom_jvp": lambda: of_custom_jvp,
     "jit of custom_jvp": lambda: jax.jit(of_custom_jvp),
     "custom_vjp": lambda: of_custom_vjp,
@@ -114,14 +109,8 @@ TRANSFORMS = {
     "grad_jit": lambda f: jax.grad(jax.jit(f)),
 }
 QUICK = [
-    ("jit", "value_and_grad"),
-    ("checkpoint", "grad"),
-    ("jit inlined", "vmap_grad"),
-    ("custom_vjp", "grad"),
-    ("where", "hessian"),
-    ("odeint", "grad"),
-    ("scan in cond in shard_map", "grad_jit"),
-    ("silu", "grad_checkpoint"),
+    *[("jit", "value_and_grad"), ("checkpoint", "grad"), ("jit inlined", "vmap_grad"), ("custom_vjp", "grad")],
+    *[("where", "hessian"), ("odeint", "grad"), ("scan in cond in shard_map", "grad_jit"), ("silu", "grad_checkpoint")],
 ]
 CASES = [
     (kind, transform)
@@ -131,43 +120,34 @@ CASES = [
 ]
 
 
-def program(kind, transform, block_of):
-    shared = KINDS[kind]()
-
+def entries(shared, transform, block_of, rules=()):
     def loss(x):
         for number in range(3):
             with jax.named_scope(f"layer_{number}"), block_of(number):
                 x = shared(x)
         return (x * x).sum()
 
-    return jax.jit(TRANSFORMS[transform](loss))
-
-
-def entries(kind, transform, *, rules=(), block_of=lambda _: nullcontext()):
     jax.clear_caches()
     with hlotag.stage(rules=rules):
-        ops = ops_of(program(kind, transform, block_of).lower(X))
-    return [(op.name, op.entries) for op in ops]
+        return [(op.name, op.entries) for op in ops_of(jax.jit(TRANSFORMS[transform](loss)).lower(X))]
+
+
+def untagged(_):
+    return nullcontext()
 
 
 def check(kind, transform):
     for pattern, layers in LAYERS.items():
         blocks = {n: hlotag.tagged(ATTRS, **GRADS) for n in layers}
-        expected = entries(kind, transform, block_of=lambda n, blocks=blocks: blocks.get(n, nullcontext()))
+        expected = entries(KINDS[kind](), transform, lambda n, blocks=blocks: blocks.get(n, nullcontext()))
         assert any("k" in each for _, each in expected)
-        got = entries(kind, transform, rules=[hlotag.Rule(ATTRS, scope=pattern, **GRADS)])
+        got = entries(KINDS[kind](), transform, untagged, rules=[hlotag.Rule(ATTRS, scope=pattern, **GRADS)])
         differ = [(n, a, b) for n, (a, b) in enumerate(zip(got, expected, strict=True)) if a != b]
         assert not differ, f"{pattern}: {len(differ)} of {len(got)} operations differ: {differ[:5]}"
 
 
-@pytest.mark.parametrize(("kind", "transform"), QUICK)
+@pytest.mark.parametrize(("kind", "transform"), [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES)])
 def test_rule_is_block(kind, transform):
-    check(kind, transform)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "transform"), CASES)
-def test_rule_is_block_everywhere(kind, transform):
     check(kind, transform)
 
 
@@ -175,37 +155,23 @@ def test_rule_is_block_everywhere(kind, transform):
 @pytest.mark.skipif(not hasattr(jax.config, "jax_remat3"), reason="this jax has no second implementation of checkpoint")
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "checkpoint" in kind])
 @pytest.mark.parametrize("transform", ["grad", "vmap_grad", "grad_grad", "grad_checkpoint"])
-def test_rule_is_block_under_remat3(kind, transform):
+def test_rule_is_block_under_remat3(kind, transform, request):
     jax.config.update("jax_remat3", True)
-    try:
-        check(kind, transform)
-    finally:
-        jax.config.update("jax_remat3", False)
+    request.addfinalizer(lambda: jax.config.update("jax_remat3", False))
+    check(kind, transform)
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_scope_within_a_shared_function(transform):
     """The path of a scope begins outside of the function, where its callers are."""
 
-    def program(block):
-        @jax.jit
-        def shared(x):
-            with jax.named_scope("inner"), block or nullcontext():
-                return body(x)
+    def shared(block):
+        return jax.jit(jax.named_scope("inner")(lambda x: block(body)(x)))
 
-        def loss(x):
-            with jax.named_scope("layer_0"):
-                x = shared(x)
-            return (x * x).sum()
-
-        return jax.jit(TRANSFORMS[transform](loss))
-
-    lowered = []
-    for block, rules in ((hlotag.tagged(ATTRS, **GRADS), ()), (None, [hlotag.Rule(ATTRS, scope="layer_?/inner", **GRADS)])):
-        jax.clear_caches()
-        with hlotag.stage(rules=rules):
-            lowered.append([(op.name, op.entries) for op in ops_of(program(block).lower(X))])
-    assert lowered[1] == lowered[0]
+    by_block = entries(shared(hlotag.tagged(ATTRS, **GRADS)), transform, untagged)
+    rules = [hlotag.Rule(ATTRS, scope="layer_?/inner", **GRADS)]
+    assert entries(shared(lambda f: f), transform, untagged, rules) == by_block
+    assert any("k" in each for _, each in by_block)
 
 
 def test_scopes_that_no_rule_tells_apart_share_a_trace():
@@ -222,13 +188,9 @@ def test_scopes_that_no_rule_tells_apart_share_a_trace():
                 x = shared(x)
         return x
 
-    for rule, count in {
-        ("layer_*/attention", "v"): 1,
-        ("layer_3*", "v"): 2,
-        ("layer_*", "v"): 1,
-        ("layer_{n}/mlp", "{n}"): 40,
-    }.items():
+    cases = [("layer_*/attention", "v", 1), ("layer_3*", "v", 2), ("layer_*", "v", 1), ("layer_{n}/mlp", "{n}", 40)]
+    for scope, value, count in cases:
         traces.clear()
-        with hlotag.stage(rules=[hlotag.Rule({"k": rule[1]}, scope=rule[0])]):
+        with hlotag.stage(rules=[hlotag.Rule({"k": value}, scope=scope)]):
             jax.jit(functools.partial(model)).lower(X)
-        assert len(traces) == count, rule
+        assert len(traces) == count, scope

@@ -27,43 +27,50 @@ def arguments():
     return tuple(jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in [(8, 8), (4, 8)])
 
 
+@pytest.fixture
+def lowered(arguments):
+    return jax.jit(program).lower(*arguments)
+
+
+@pytest.fixture
+def exported(arguments):
+    return export.export(jax.jit(program))(*arguments)
+
+
 def tagged_dots(text):
     return [line for line in text.splitlines() if "dot_general" in line and 'group = "mlp"' in line]
 
 
-def test_lowered_shows_compiles_and_runs_the_changed_module(arguments):
-    lowered = jax.jit(program).lower(*arguments)
+def test_lowered_shows_compiles_and_runs_the_changed_module(arguments, lowered):
     changed = hlotag.run_passes(lowered, TAG)
     assert isinstance(changed, jax.stages.Lowered)
-    assert len(tagged_dots(changed.as_text())) == 1
-    assert 'group="mlp"' in changed.as_text("hlo")
+    assert len(tagged_dots(changed.as_text())) == 1 and 'group="mlp"' in changed.as_text("hlo")
     compiled = changed.compile()
     assert "group" in compiled.as_text()
     np.testing.assert_array_equal(compiled(*arguments), jax.jit(program)(*arguments))
-    assert changed.in_avals == lowered.in_avals
-    assert changed.out_info == lowered.out_info
+    assert (changed.in_avals, changed.out_info) == (lowered.in_avals, lowered.out_info)
 
 
-def test_lowered_keeps_locations(arguments):
+def test_lowered_keeps_locations(lowered):
     def full_text(lowered):  # in place: the numbers of aliases are another in a copy
         text = lowered.compiler_ir().operation.get_asm(enable_debug_info=True, use_local_scope=True)
         return re.sub(r":0 to :\d+", ":0", text)  # which MLIR's bytecode forgets
 
-    lowered = jax.jit(program).lower(*arguments)
     assert "dot_general" in full_text(lowered)
     assert full_text(hlotag.run_passes(lowered, "hlotag-verify")) == full_text(lowered)
 
 
-def test_run_passes_leaves_its_lowered_and_the_cache_alone(arguments):
-    jitted = jax.jit(program)
-    lowered = jitted.lower(*arguments)
-    before = lowered.as_text()
-    executable = lowered.compile()
+def test_run_passes_leaves_its_lowered_and_the_cache_alone(arguments, lowered):
+    before, executable = lowered.as_text(), lowered.compile()
     changed = hlotag.run_passes(lowered, TAG)
     assert "group" in changed.compile().as_text()  # and not the executable of the module it was made from
-    assert lowered.as_text() == before == jitted.lower(*arguments).as_text()
-    assert "group" not in lowered.compile().as_text()
-    assert "group" not in executable.as_text()
+    assert lowered.as_text() == before == jax.jit(program).lower(*arguments).as_text()
+    assert "group" not in lowered.compile().as_text() and "group" not in executable.as_text()
+    with pytest.raises(hlotag.ArgumentError):
+        hlotag.run_passes(lowered, "no-such-pass")
+    with pytest.raises(hlotag.PassError, match="hlotag-attach"):
+        hlotag.run_passes(lowered, TAG + ',hlotag-attach{rules="[{opp = 1 : i32}]"}')
+    assert lowered.as_text() == before
 
 
 def test_lowered_with_static_and_unused_and_donated_arguments(arguments):
@@ -74,26 +81,16 @@ def test_lowered_with_static_and_unused_and_donated_arguments(arguments):
     jax.tree.map(np.testing.assert_array_equal, compiled(jnp.array(w), x, x), expected)
 
 
-def test_export_is_saved_loaded_and_called(arguments):
-    exported = export.export(jax.jit(program))(*arguments)
+def test_export_is_saved_loaded_and_called(arguments, exported):
     changed = hlotag.run_passes(exported, TAG)
-    assert isinstance(changed, export.Exported)
-    assert not tagged_dots(exported.mlir_module())
+    assert isinstance(changed, export.Exported) and not tagged_dots(exported.mlir_module())
     loaded = export.deserialize(changed.serialize())
     assert len(tagged_dots(loaded.mlir_module())) == 1
     np.testing.assert_array_equal(loaded.call(*arguments), exported.call(*arguments))
-    assert 'group="mlp"' in jax.jit(loaded.call).lower(*arguments).as_text("hlo")
-    assert "group" in jax.jit(loaded.call).lower(*arguments).compile().as_text()
-
-
-def test_export_keeps_its_version(arguments):
-    exported = export.export(jax.jit(program))(*arguments)
-
-    def written_by(artifact):
-        return artifact.mlir_module_serialized.split(b"\0")[0]
-
-    assert b"StableHLO_v" in written_by(exported)
-    assert written_by(hlotag.run_passes(exported, TAG)) == written_by(exported)
+    lowered = jax.jit(loaded.call).lower(*arguments)
+    assert 'group="mlp"' in lowered.as_text("hlo") and "group" in lowered.compile().as_text()
+    before, after = (artifact.mlir_module_serialized.split(b"\0")[0] for artifact in (exported, changed))
+    assert before == after and b"StableHLO_v" in before
 
 
 @pytest.mark.parametrize("kind", ["symbolic shapes", "shardings"])
@@ -129,21 +126,10 @@ def test_the_artifact_of_an_export(arguments):
     np.testing.assert_array_equal(changed.call(*arguments), exported.call(*arguments))
 
 
-def test_an_artifact_that_is_cut_off(arguments, capfd):
-    artifact = export.export(jax.jit(program))(*arguments).mlir_module_serialized
+def test_an_artifact_that_is_cut_off(exported, capfd):
     with pytest.raises(ParseError, match=r"(?s)error: attempting to parse .*\n<module>: error: failed .* for StableHLO \d"):
-        hlotag.run_passes(artifact[:-50], TAG)
+        hlotag.run_passes(exported.mlir_module_serialized[:-50], TAG)
     assert capfd.readouterr().err == ""
-
-
-def test_failing_passes_raise_and_leave_lowered_alone(arguments):
-    lowered = jax.jit(program).lower(*arguments)
-    before = lowered.as_text()
-    with pytest.raises(hlotag.ArgumentError):
-        hlotag.run_passes(lowered, "no-such-pass")
-    with pytest.raises(hlotag.PassError, match="hlotag-attach"):
-        hlotag.run_passes(lowered, TAG + ',hlotag-attach{rules="[{opp = 1 : i32}]"}')
-    assert lowered.as_text() == before
 
 
 def test_other_objects_are_refused():

@@ -44,6 +44,12 @@ async def turn():
     await asyncio.sleep(0)
 
 
+async def lower(key="k"):
+    """What a task without blocks of its own lowers, after a turn."""
+    await turn()
+    return tags(key)
+
+
 def test_blocks_left_before_an_await_touch_no_other_task():
     async def one(value):
         seen = []
@@ -60,8 +66,7 @@ def test_blocks_left_before_an_await_touch_no_other_task():
 def test_a_stage_held_across_an_await_is_refused_in_other_tasks():
     async def holds():
         with hlotag.stage():
-            await turn()
-            return tags()
+            return await lower()
 
     async def lowers():
         return tags()
@@ -78,8 +83,7 @@ def test_a_stage_held_across_an_await_is_refused_in_other_tasks():
 def test_a_task_whose_stage_another_task_covers_is_refused():
     async def first():
         with hlotag.stage():
-            await turn()
-            return tags()
+            return await lower()
 
     async def second():
         with hlotag.stage("hlotag-resolve,hlotag-strip"):
@@ -93,42 +97,26 @@ def test_a_task_whose_stage_another_task_covers_is_refused():
     assert b == set()
 
 
-def test_tasks_started_within_a_block_are_in_it():
-    async def child():
-        await turn()
-        return tags("block")
-
+def test_tasks_and_loops_started_within_a_block_are_in_it():
     async def parent():
         with hlotag.stage(), hlotag.tagged({"block": "a"}):
-            return await asyncio.gather(child(), child())
+            return await asyncio.gather(lower("block"), lower("block"))
 
     assert together(parent()) == [[{"a"}, {"a"}]]
-
-
-def test_a_loop_run_within_a_block_is_in_it():
-    async def task():
-        await turn()
-        return tags("block")
-
     with hlotag.stage(), hlotag.tagged({"block": "a"}):
-        assert together(task(), task()) == [{"a"}, {"a"}]
+        assert together(lower("block"), lower("block")) == [{"a"}, {"a"}]
 
 
 def test_enable_is_for_all_tasks():
-    async def task():
-        await turn()
-        return tags()
-
     hlotag.enable()
-    assert together(task(), task()) == [{"v"}, {"v"}]
+    assert together(lower(), lower()) == [{"v"}, {"v"}]
 
 
 def test_a_block_held_across_an_await_is_refused_elsewhere():
     async def holds():
         with hlotag.tagged({"block": "a"}):
             await turn()
-            await turn()
-            return tags("block")
+            return await lower("block")
 
     async def enters():
         with hlotag.tagged({"block": "b"}):
@@ -160,23 +148,18 @@ def test_a_block_is_left_by_the_task_that_entered_it():
     assert together(one(3), other()) == [None, None]
 
 
-def test_threads_started_from_a_task_are_not_in_its_blocks():
+def test_threads_started_from_a_task_have_their_own_blocks_only():
     async def task():
         with hlotag.stage(), hlotag.tagged({"block": "a"}):
             return await asyncio.to_thread(lambda: (hlotag.active(), tags("block")))
 
     assert together(task()) == [(None, set())]
 
-
-def test_a_thread_may_have_its_own_block_while_a_task_awaits_it():
     def work(value):
         with hlotag.stage(), hlotag.tagged({"block": value}):
             return tags("block")
 
-    async def task(value):
-        return await asyncio.gather(*(asyncio.to_thread(work, value) for _ in range(3)))
-
-    assert together(task("a"), task("b")) == [[{"a"}] * 3, [{"b"}] * 3]
+    assert together(*(asyncio.to_thread(work, value) for value in "ababab")) == [{value} for value in "ababab"]
 
 
 def test_leaving_a_block_that_was_not_entered_is_an_error():

@@ -4,7 +4,8 @@
 import gc
 import inspect
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import jax
 import jax.extend
@@ -40,6 +41,11 @@ def stage_off_afterwards():
     assert hlotag.active() is None
 
 
+def in_a_thread(work):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
 def test_origins_say_where_tags_come_from_when_asked_for():
     f = gradient()
     expected = f(X)
@@ -68,9 +74,7 @@ def test_an_illegal_entry_of_a_library_is_a_warning():
 
     def lowering(ctx, x):
         op = hlo.SineOp(x)
-        op.operation.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get(
-            {"n": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 3)}
-        )
+        op.operation.attributes["mhlo.frontend_attributes"] = ir.Attribute.parse("{n = 3 : i32}")
         return op.results
 
     mlir.register_lowering(primitive, lowering)
@@ -82,15 +86,9 @@ def test_an_illegal_entry_of_a_library_is_a_warning():
 def test_toggling_lowers_each_configuration_once(monkeypatch):
     from jax._src.interpreters import mlir
 
-    count = 0
-    original = mlir.lower_jaxpr_to_module
-
-    def counted(*args, **kwargs):
-        nonlocal count
-        count += 1
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(mlir, "lower_jaxpr_to_module", counted)
+    lower = Mock(side_effect=mlir.lower_jaxpr_to_module)
+    lower.__signature__ = inspect.signature(mlir.lower_jaxpr_to_module)
+    monkeypatch.setattr(mlir, "lower_jaxpr_to_module", lower)
     f = gradient()
     a, b = hlotag.DEFAULT_PIPELINE, "hlotag-resolve,hlotag-strip"
     seen = []
@@ -99,7 +97,7 @@ def test_toggling_lowers_each_configuration_once(monkeypatch):
             seen.append(tagged(f.lower(X)))
             f(X)
     assert seen[0] == seen[2] <= 1 and seen[1] == seen[4] > 3 and seen[3] == 0
-    assert count == 3
+    assert lower.call_count == 3
 
 
 def test_nothing_is_traced_again_that_jax_would_not_trace_again():
@@ -126,8 +124,7 @@ def test_nothing_is_traced_again_that_jax_would_not_trace_again():
 
 def test_importing_hlotag_traces_nothing_again(run_python):
     """JAX's caches have all user contexts in their keys, and one that is made meanwhile changes every key."""
-    finished = run_python(
-        """
+    code = """
 import jax, jax.numpy as jnp
 from jax import monitoring
 compiled, traced = [], []
@@ -148,34 +145,23 @@ before = sum(compiled)
 f(x), f.lower(x)
 print(len(traced), sum(compiled) - before)
 """
-    )
-    assert finished.stdout == "1 0\n", finished.stderr
+    assert run_python(code).stdout == "1 0\n"
 
 
 def test_rules_are_part_of_the_key():
     f = jax.jit(lambda x: jnp.sin(x) + jnp.cos(x))
-    values = []
     for value in ("1", "2"):
         with hlotag.stage(rules=[Rule({"k": value}, op="sine")]):
-            values.append([op.entries.get("k") for op in ops_of(f.lower(X)) if op.name == "stablehlo.sine"])
-    assert values == [["1"], ["2"]]
+            assert [op.entries.get("k") for op in ops_of(f.lower(X)) if op.name == "stablehlo.sine"] == [value]
 
 
 def test_a_stage_may_be_entered_again_nested_and_from_threads():
     block = hlotag.stage(rules=iter([hlotag.Rule({"k": "v"}, op="*")]))
-    seen = []
-
-    def work():
-        with block as given:
-            seen.append((given, hlotag.active()))
-
     with block as first, block:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-    with block:
-        seen.append((first, hlotag.active()))
-    assert first is not None and seen == [(first, first)] * 2 and hlotag.active() is None
+        assert first is not None and in_a_thread(block(hlotag.active)) is first
+    with block as second:
+        assert second is hlotag.active() is first
+    assert hlotag.active() is None
     with pytest.raises(hlotag.ScopeError, match="had not entered it"):
         block.__exit__()
     assert hlotag.active() is None
@@ -194,25 +180,14 @@ def test_scopes_nest_and_end_with_exceptions():
 
 
 def test_enable_is_seen_by_other_threads_and_stage_is_not():
-    seen = {}
-
-    def look(name):
-        seen[name] = hlotag.active()
-
     with hlotag.stage():
-        thread = threading.Thread(target=look, args=("stage",))
-        thread.start()
-        thread.join()
+        assert in_a_thread(hlotag.active) is None
     hlotag.enable()
-    thread = threading.Thread(target=look, args=("enable",))
-    thread.start()
-    thread.join()
-    assert seen["stage"] is None and seen["enable"] is hlotag.active() is not None
+    assert in_a_thread(hlotag.active) is hlotag.active() is not None
 
 
 def test_traces_of_a_stage_lower_after_it_as_in_jax(run_python):
-    finished = run_python(
-        """
+    code = """
 import jax, jax.numpy as jnp, hlotag
 from jax.extend.core import jaxpr_as_fun
 
@@ -232,8 +207,7 @@ for function in (jaxpr_as_fun(jaxpr), pull):
         text = jax.jit(function).lower(1.0).as_text()
     print("hlotag" in text)
 """
-    )
-    assert finished.stdout.split() == ["True", "False", "False"] * 2, finished.stderr
+    assert run_python(code).stdout.split() == ["True", "False", "False"] * 2
 
 
 def test_what_is_wrapped_passes_arguments_on_as_they_come():
@@ -266,12 +240,6 @@ def test_records_of_a_trace_go_with_it():
     assert during[0] >= 4
     gc.collect()
     assert _core.recorded_equations() == before
-
-
-def without_attributes(optimized):
-    """Optimized HLO without frontend attributes, names and source locations."""
-    body = optimized[optimized.index("\n%") :] if "\n%" in optimized else optimized[optimized.index("\nENTRY") :]
-    return re.sub(r", (?:metadata|frontend_attributes)=\{[^}]*\}", "", body)
 
 
 @pytest.mark.parametrize(

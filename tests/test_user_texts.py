@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of users that look like JAX's transformations or hlotag's own: they stay what the user wrote."""
+"""Texts of users stay what the user wrote, also those that look like JAX's transformations; warnings name the user's line."""
+
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +9,9 @@ import pytest
 from jax.experimental import xla_metadata
 
 import hlotag
+from hlotag.lowering import hlo_stage, staging
 from modules import ops_of
+from programs import X
 
 SCOPES = [
     "jvp",
@@ -106,3 +110,43 @@ def test_escape_sequences_of_a_module_reach_no_terminal():
     with pytest.raises(hlotag.ParseError) as refused:
         hlotag.run_passes("func.func @f() attributes {a = \x1b}")
     assert not any("\x1b" in str(said) for said in (caught[0].message, failed.value, refused.value))
+
+
+def fail_once(run):
+    """`run_passes` that fails the first time."""
+    failures = [hlotag.PassError("p", [])]
+
+    def failing(*args, **options):
+        if failures:
+            raise failures.pop()
+        return run(*args, **options)
+
+    return failing
+
+
+def test_warnings_point_at_lines_of_the_user(monkeypatch, set_xla_metadata):
+    monkeypatch.setattr(hlo_stage, "_warned", set())
+
+    def lower(function):
+        return jax.jit(function).lower(X)
+
+    def scheduled(x):
+        y = set_xla_metadata(jnp.sin(x), _scheduling_group_id=1)
+        return set_xla_metadata(jnp.tan(jnp.cos(y)), _scheduling_group_id=1)
+
+    lines = scheduled.__code__.co_firstlineno + 1, lower.__code__.co_firstlineno + 1
+    before = jax.jit(lambda x: set_xla_metadata(jnp.sin(x), k="v")).trace(X)
+    try:
+        hlotag.enable(on_error="warn")
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            lower(scheduled)
+            lower(lambda x: set_xla_metadata(x, k="v") + 1)
+            before.lower()
+            hlotag.enable(f"{hlotag.DEFAULT_PIPELINE},hlotag-verify", on_error="warn")
+            monkeypatch.setattr(staging, "run_or_raise", fail_once(staging.run_or_raise))
+            lower(lambda x: jnp.sin(x))
+            lower(lambda x: set_xla_metadata(jnp.sin(x), k="v")).compile({"xla_disable_all_hlo_passes": True})
+    finally:
+        hlotag.disable()
+    assert len(caught) == 5 and {warning.filename for warning in caught} == {__file__}
+    assert caught[0].lineno in range(lines[0], lines[0] + 2) and caught[3].lineno == lines[1]

@@ -35,8 +35,7 @@ def one_softmax_of_a_loop(tag):
 
     def f(x, w, b):
         for i in range(3):
-            x = tag(softmax, x) if i == 1 else softmax(x)
-            x = x @ w
+            x = (tag(softmax, x) if i == 1 else softmax(x)) @ w
         return (x * b).sum()
 
     return f
@@ -66,66 +65,40 @@ def through_a_tree(tag):
     return f
 
 
+def twice(step, x):
+    return lax.scan(lambda c, _: (step(c), None), x, None, length=2)[0]
+
+
 def in_scan(tag):
-    def f(x, w, b):
-        def step(c, _):
-            return tag(jnp.matmul, jnp.sin(c), w) + b, None
-
-        return lax.scan(step, x, None, length=2)[0].sum()
-
-    return f
+    return lambda x, w, b: twice(lambda c: tag(jnp.matmul, jnp.sin(c), w) + b, x).sum()
 
 
 def in_cond_in_scan(tag):
     def f(x, w, b):
-        def step(c, _):
-            return lax.cond(c.sum() > 0, lambda c: tag(jnp.tanh, c @ w), lambda c: jnp.tanh(c) + b, c), None
-
-        return lax.scan(step, x, None, length=2)[0].sum()
+        branches = lambda c: tag(jnp.tanh, c @ w), lambda c: jnp.tanh(c) + b
+        return twice(lambda c: lax.cond(c.sum() > 0, *branches, c), x).sum()
 
     return f
 
 
 def in_checkpoint(tag):
-    def f(x, w, b):
-        return jax.checkpoint(lambda x: jnp.sin(tag(jnp.matmul, jnp.sin(x), w)) * b)(x).sum()
-
-    return f
+    return lambda x, w, b: jax.checkpoint(lambda x: jnp.sin(tag(jnp.matmul, jnp.sin(x), w)) * b)(x).sum()
 
 
 def in_inner_jit(tag):
-    @jax.jit
-    def inner(x, w):
-        return tag(jnp.tanh, jnp.tanh(x)) @ w
-
-    def f(x, w, b):
-        return (inner(inner(x, w), w) + b).sum()
-
-    return f
+    inner = jax.jit(lambda x, w: tag(jnp.tanh, jnp.tanh(x)) @ w)
+    return lambda x, w, b: (inner(inner(x, w), w) + b).sum()
 
 
 def inner_jit_of_two_callers(tag):
-    @jax.jit
-    def inner(x, w):
-        return jnp.tanh(x @ w) * 2.0
-
-    def f(x, w, b):
-        return (inner(tag(inner, x, w), w) * b).sum()
-
-    return f
+    inner = jax.jit(lambda x, w: jnp.tanh(x @ w) * 2.0)
+    return lambda x, w, b: (inner(tag(inner, x, w), w) * b).sum()
 
 
 def inside_custom_jvp(tag):
-    @jax.custom_jvp
-    def soft(x):
-        return tag(jnp.log1p, jnp.exp(x))
-
+    soft = jax.custom_jvp(lambda x: tag(jnp.log1p, jnp.exp(x)))
     soft.defjvp(lambda p, t: (soft(*p), t[0] * tag(lax.logistic, p[0])))
-
-    def f(x, w, b):
-        return (soft(x @ w) * b).sum()
-
-    return f
+    return lambda x, w, b: (soft(x @ w) * b).sum()
 
 
 def tangents_of_a_rule(tag):
@@ -140,31 +113,22 @@ def tangents_of_a_rule(tag):
         (x,), (t,) = primals, tangents
         t = tag(jnp.multiply, t, x)  # an inlined jit
         t = tag(jax.jit(lambda t, x: t * (x + 1.0)), t, x)
-        t = tag(lambda t: lax.scan(lambda t, _: (t * jnp.sin(x), None), t, None, length=2)[0], t)
+        t = tag(lambda t: twice(lambda t: t * jnp.sin(x), t), t)
         return jnp.sin(x), t + tag(jax.jit(lambda t: jnp.mean(t, axis=0)), t) + tag(jax.jit(lambda t: jnp.roll(t, 1)), t)
 
-    def f(x, w, b):
-        return lax.scan(lambda c, _: (soft(c @ w), None), soft(x @ w), None, length=2)[0].sum() + b.sum()
-
-    return f
+    return lambda x, w, b: twice(lambda c: soft(c @ w), soft(x @ w)).sum() + b.sum()
 
 
 def backward_rule_in_a_loop(tag):
     """JAX gives all that a rule does the traceback of the call that the rule is for."""
 
-    @jax.custom_vjp
-    def soft(x):
-        return tag(jnp.tanh, x)
+    soft = jax.custom_vjp(lambda x: tag(jnp.tanh, x))
 
     def backward(x, g):
         return (tag(jax.jit(jax.nn.softmax), g) * tag(jax.jit(lambda x: jnp.mean(x, keepdims=True)), x),)
 
     soft.defvjp(lambda x: (tag(jax.jit(jax.nn.standardize), x), x), backward)
-
-    def f(x, w, b):
-        return (lax.scan(lambda c, _: (soft(c @ w), None), x, None, length=2)[0] * b).sum()
-
-    return f
+    return lambda x, w, b: (twice(lambda c: soft(c @ w), x) * b).sum()
 
 
 def transposed_function(tag):
@@ -181,29 +145,18 @@ def transposed_function(tag):
 def operand_of_calls_that_do_nothing(tag):
     """`conj` and `real` of real numbers: their equations are in the trace of tangents alone, and cotangents are added in them."""
 
-    def f(x, w, b):
-        norm, toeplitz = jax.jit(jnp.linalg.vector_norm), jax.jit(jax.scipy.linalg.toeplitz)
-        return (tag(norm, x @ w) * b).sum() + tag(toeplitz, b).sum()
-
-    return f
+    norm, toeplitz = jax.jit(jnp.linalg.vector_norm), jax.jit(jax.scipy.linalg.toeplitz)
+    return lambda x, w, b: (tag(norm, x @ w) * b).sum() + tag(toeplitz, b).sum()
 
 
 def copied(tag):
     """Copies lower to nothing."""
-
-    def f(x, w, b):
-        return (tag(lambda y: jnp.copy(jnp.tanh(y)), x @ w) * b).sum()
-
-    return f
+    return lambda x, w, b: (tag(lambda y: jnp.copy(jnp.tanh(y)), x @ w) * b).sum()
 
 
 def whole_attention(tag):
     attend = jax.jit(attention, static_argnums=())
-
-    def f(x, w, b):
-        return (tag(attend, x, w, np.tri(4, dtype=bool)) * b).sum()
-
-    return f
+    return lambda x, w, b: (tag(attend, x, w, np.tri(4, dtype=bool)) * b).sum()
 
 
 # Every function above that makes a program with a form of tag.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hlotag import ArgumentError, UnsupportedError, XlaError, xla
-from xla_programs import ADD_HLO, ONE_TO_THREE, SHARDED_HLO, SUM, add_on
+from xla_programs import ADD_HLO, NEGATE_HLO, ONE_TO_THREE, SHARDED_HLO, SUM, add_on, hlo_text, lists
 
 # --- Options -----------------------------------------------------------------------------------------------------------------
 
@@ -20,38 +20,20 @@ SHAPE = xla.Shape.array_shape(np.dtype("float32"), [3], [0])
 ASSIGNMENT = xla.DeviceAssignment.create(np.array([[1]], np.int32))
 OPTIONS = {  # by class and name; jaxlib checks and keeps the values
     "compile": {
-        "argument_layouts": [SHAPE, SHAPE],
-        "tuple_arguments": True,
-        "num_replicas": 3,
-        "num_partitions": 5,
-        "profile_version": 7,
-        "device_assignment": ASSIGNMENT,
-        "compile_portable_executable": True,
+        **{"argument_layouts": [SHAPE, SHAPE], "tuple_arguments": True, "num_replicas": 3, "num_partitions": 5},
+        **{"profile_version": 7, "device_assignment": ASSIGNMENT, "compile_portable_executable": True},
         "env_option_overrides": [("xla_backend_optimization_level", 1)],
     },
     "build": {
-        "result_layout": SHAPE,
-        "fdo_profile": b"profile",
-        "num_replicas": 2,
-        "device_assignment": ASSIGNMENT,
-        "use_spmd_partitioning": True,
-        "use_auto_spmd_partitioning": True,
-        "auto_spmd_partitioning_mesh_shape": [2, 2],
-        "auto_spmd_partitioning_mesh_ids": [3, 2, 1, 0],
-        "use_shardy_partitioner": True,
+        **{"result_layout": SHAPE, "fdo_profile": b"profile", "num_replicas": 2, "device_assignment": ASSIGNMENT},
+        **dict.fromkeys(["use_spmd_partitioning", "use_auto_spmd_partitioning", "use_shardy_partitioner"], True),
+        **{"auto_spmd_partitioning_mesh_shape": [2, 2], "auto_spmd_partitioning_mesh_ids": [3, 2, 1, 0]},
     },
     "debug": {
-        "xla_cpu_enable_fast_math": True,
-        "xla_gpu_enable_fast_min_max": True,
-        "xla_backend_optimization_level": 2,
-        "xla_cpu_enable_xprof_traceme": True,
-        "xla_force_host_platform_device_count": 9,
-        "xla_dump_to": "/nowhere",
-        "xla_dump_hlo_module_re": "jit_.*",
-        "xla_dump_hlo_as_text": True,
-        "xla_dump_hlo_as_proto": True,
-        "xla_detailed_logging": True,
-        "xla_enable_dumping": False,
+        **dict.fromkeys(["xla_cpu_enable_fast_math", "xla_gpu_enable_fast_min_max", "xla_cpu_enable_xprof_traceme"], True),
+        **{"xla_backend_optimization_level": 2, "xla_force_host_platform_device_count": 9},
+        **{"xla_dump_to": "/nowhere", "xla_dump_hlo_module_re": "jit_.*", "xla_enable_dumping": False},
+        **dict.fromkeys(["xla_dump_hlo_as_text", "xla_dump_hlo_as_proto", "xla_detailed_logging"], True),
     },
 }
 
@@ -59,12 +41,6 @@ OPTIONS = {  # by class and name; jaxlib checks and keeps the values
 def part_of(options, kind):
     build = options.executable_build_options
     return {"compile": options, "build": build, "debug": build.debug_options}[kind]
-
-
-def check(options, kind):
-    for found in (options, xla.CompileOptions.ParseFromString(options.SerializeAsString())):
-        for name, value in OPTIONS[kind].items():
-            assert str(getattr(part_of(found, kind), name)) == str(value), name
 
 
 @pytest.mark.parametrize("kind", OPTIONS)
@@ -80,7 +56,9 @@ def test_options(kind, how):
             build = xla.ExecutableBuildOptions()
             build.debug_options = made
         options.executable_build_options = build
-    check(options, kind)
+    for found in (options, xla.CompileOptions.ParseFromString(options.SerializeAsString())):
+        for name, value in OPTIONS[kind].items():
+            assert str(getattr(part_of(found, kind), name)) == str(value), name
 
 
 def test_an_assignment_copies_options_and_views_follow():
@@ -170,12 +148,8 @@ def test_functions_and_names_of_the_module():
 @pytest.mark.parametrize(
     ("value", "dtype"),
     [
-        (np.arange(4.0), "float64"),
-        ([[1, 2], [3, 4]], "int64"),
-        (3.0, "float32"),
-        (True, "bool"),
-        (jnp.arange(3, dtype=jnp.bfloat16), "bfloat16"),
-        (np.zeros((0, 3), np.complex64), "complex64"),
+        *[(np.arange(4.0), "float64"), ([[1, 2], [3, 4]], "int64"), (3.0, "float32"), (True, "bool")],
+        *[(jnp.arange(3, dtype=jnp.bfloat16), "bfloat16"), (np.zeros((0, 3), np.complex64), "complex64")],
         (np.array([1, 2], ">f4"), "float32"),
     ],
 )
@@ -203,10 +177,6 @@ def test_buffer_of_no_numbers(client, bad):
 # --- Executables -------------------------------------------------------------------------------------------------------------
 
 
-def hlo_text(executable):
-    return executable.hlo_modules()[0].to_string()
-
-
 QUERIES = {
     "hlo_modules": lambda e, c: 'frontend_attributes={owner="me",stage="7"}' in hlo_text(e),
     "get_output_memory_kinds": lambda e, c: e.get_output_memory_kinds() == [["device"]],
@@ -224,12 +194,7 @@ LOADED = {
     "fingerprint": lambda e, c: e.fingerprint is None or isinstance(e.fingerprint, bytes | str),
     "local_devices": lambda e, c: e.local_devices() == c.local_devices()[:1],
     "size_of_generated_code_in_bytes": lambda e, c: e.size_of_generated_code_in_bytes() == 0,  # the CPU's does not say
-    "execute_with_token": lambda e, c: (
-        (pair := e.execute_with_token(add_on(c)))[0][0].tolist() == SUM
-        and isinstance(pair[1], xla.Token)
-        and pair[1].block_until_ready() is None
-    ),
-    "execute_sharded": lambda e, c: e.execute_sharded(add_on(c)).disassemble_into_single_device_arrays()[0][0].tolist() == SUM,
+    "execute_sharded": lambda e, c: lists(e.execute_sharded(add_on(c))) == [[SUM]],
     "get_hlo_text": lambda e, c: 'owner="me"' in e.get_hlo_text(),  # jaxlib's own, handed through
 }
 
@@ -238,6 +203,8 @@ def test_queries(client):
     unloaded, loaded = client.compile(ADD_HLO), client.compile_and_load(ADD_HLO)
     assert [name for name, works in QUERIES.items() if not works(unloaded, client)] == []
     assert [name for name, works in LOADED.items() if not works(loaded, client)] == []
+    (result,), token = loaded.execute_with_token(add_on(client))
+    assert result.tolist() == SUM and isinstance(token, xla.Token) and token.block_until_ready() is None
     assert isinstance(loaded, xla.Executable) and not isinstance(unloaded, xla.LoadedExecutable)
     for name in ("execute", "execute_sharded", "execute_with_token", "local_devices"):
         with pytest.raises(AttributeError, match=f"Executable has no '{name}'"):
@@ -245,10 +212,7 @@ def test_queries(client):
 
 
 def test_keep_alive_keeps(client):
-    class Thing:
-        pass
-
-    thing, loaded = Thing(), client.compile_and_load(ADD_HLO)
+    thing, loaded = set(), client.compile_and_load(ADD_HLO)
     alive = weakref.ref(thing)
     loaded.keep_alive(thing)
     del thing
@@ -275,18 +239,15 @@ def test_a_portable_executable(client):
     assert again.execute(add_on(client))[0].tolist() == SUM
 
 
-MATRIX_HLO = "HloModule m\n\nENTRY main { x = f32[2,3] parameter(0)\n ROOT y = f32[2,3] negate(x) }\n"
-
-
 @pytest.mark.parametrize("compile_", ["compile", "compile_and_load"])
 def test_a_layout_of_the_result_is_not_ignored(client, compile_):
     options = xla.CompileOptions()
     for dtype, order in [("float32", [0, 1]), ("int32", [1, 0])]:
         options.executable_build_options.result_layout = xla.Shape.array_shape(np.dtype(dtype), [2, 3], order)
         with pytest.raises(UnsupportedError, match=r"ignores result_layout=.* and uses f32\[2,3\]\{1,0\}; leave the option out"):
-            getattr(client, compile_)(MATRIX_HLO, options=options)
+            getattr(client, compile_)(NEGATE_HLO, options=options)
     options.executable_build_options.result_layout = xla.Shape.array_shape(np.dtype("float32"), [2, 3], [1, 0])
-    assert getattr(client, compile_)(MATRIX_HLO, options=options).get_output_layouts()
+    assert getattr(client, compile_)(NEGATE_HLO, options=options).get_output_layouts()
 
 
 # --- Several devices ---------------------------------------------------------------------------------------------------------
@@ -303,10 +264,6 @@ def results(client, sharded):
     return sharded.execute_sharded([halves, halves], with_tokens=True)
 
 
-def lists(results):
-    return [[array.tolist() for array in devices] for devices in results]
-
-
 def test_sharded_queries(sharded):
     for shardings in (sharded.get_parameter_shardings(), sharded.get_output_shardings()):
         assert [list(sharding.tile_assignment_dimensions) for sharding in shardings] == [[2]] * len(shardings)
@@ -317,7 +274,9 @@ def test_results_are_taken_once(results):
     for bad in (2, -1):
         with pytest.raises(ArgumentError):
             results.disassemble_prefix_into_single_device_arrays(bad)
-    assert lists(results.disassemble_prefix_into_single_device_arrays(1)) == [[[0, 2], [2, 4]]]
+    assert [[array.tolist() for array in devices] for devices in results.disassemble_prefix_into_single_device_arrays(1)] == [
+        [[0, 2], [2, 4]]
+    ]
     assert results.disassemble_into_single_device_arrays() == []
     with pytest.raises(ArgumentError, match="results can be taken once"):
         results.disassemble_into_single_device_arrays()
@@ -364,10 +323,9 @@ def test_arguments_by_device_and_by_parameter(client):
         [client.buffer_from_pyval(ONE_TO_THREE * f, device) for f in (1, 2)] for device in client.local_devices()
     ]
     total, difference = [3, 6, 9], [-1, -2, -3]
-    by_parameter = loaded.execute_sharded([[x0, x1], [y0, y1]]).disassemble_into_single_device_arrays()
-    assert lists(by_parameter) == [[total] * 2, [difference] * 2]
-    by_device = loaded.execute_sharded([[x0, y0], [x1, y1]])
-    assert lists(by_device.disassemble_prefix_into_single_device_arrays(n=1)) == [[total], [total]]
+    assert lists(loaded.execute_sharded([[x0, x1], [y0, y1]])) == [[total] * 2, [difference] * 2]
+    by_device = loaded.execute_sharded([[x0, y0], [x1, y1]]).disassemble_prefix_into_single_device_arrays(n=1)
+    assert [[array.tolist() for array in parts] for parts in by_device] == [[total], [total]]
     assert loaded.execute_sharded([[x0, x1], [y0, y1]]).consume_with_handlers(handlers=[len], strict=False) == [2]
     one = client.compile_and_load("HloModule m\nENTRY e { ROOT x = f32[3] parameter(0) }")
-    assert lists(one.execute_sharded([[x0]]).disassemble_into_single_device_arrays()) == [[[1, 2, 3]]]
+    assert lists(one.execute_sharded([[x0]])) == [[[1, 2, 3]]]

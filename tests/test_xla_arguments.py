@@ -9,7 +9,7 @@ from jax.experimental.layout import Format, Layout
 from jaxlib import _jax
 
 from hlotag import ArgumentError, ParseError, UnsupportedError, XlaError, xla
-from xla_programs import ADD_HLO, ONE_TO_THREE, SUM, add_on
+from xla_programs import ADD_HLO, NEGATE_HLO, ONE_TO_THREE, SUM, add_on
 
 
 def options(**values):
@@ -19,8 +19,8 @@ def options(**values):
     return result
 
 
-def assignment(*ids):
-    return xla.DeviceAssignment.create(np.array(ids, np.int32))
+def assigned(*ids, **others):
+    return {"device_assignment": xla.DeviceAssignment.create(np.array(ids, np.int32)), **others}
 
 
 FOR_TWO = ADD_HLO.replace("HloModule add_vectors", "HloModule m, replica_count=2")
@@ -36,19 +36,15 @@ DEVICES = {  # the devices, the options, a part of the message
     "no device": (lambda c: ["cpu:0"], {}, "'cpu:0' is not a device"),
     "no replicas": (lambda c: None, {"num_replicas": 0}, "at least 1, not 0 and 1"),
     "fewer than none": (lambda c: None, {"num_partitions": -1}, "at least 1, not 1 and -1"),
-    "an assignment of another size": (lambda c: None, {"device_assignment": assignment([0], [1])}, "need 1"),
-    "an assignment of other devices": (lambda c: c.devices()[:1], {"device_assignment": assignment([1])}, "pass only one"),
+    "an assignment of another size": (lambda c: None, assigned([0], [1]), "need 1"),
+    "an assignment of other devices": (lambda c: c.devices()[:1], assigned([1]), "pass only one"),
     "an assignment in another order": (
         lambda c: c.devices(),
-        {"device_assignment": assignment([1], [0]), "num_replicas": 2},
+        assigned([1], [0], num_replicas=2),
         r"device_assignment is .*\{1 0\}\}, but the devices are",
     ),
-    "an assignment of another form": (
-        lambda c: c.devices(),
-        {"device_assignment": assignment([0, 1]), "num_replicas": 2},
-        "device_assignment is",
-    ),
-    "an assignment of no device": (lambda c: None, {"device_assignment": assignment([7])}, "7 is not a device"),
+    "an assignment of another form": (lambda c: c.devices(), assigned([0, 1], num_replicas=2), "device_assignment is"),
+    "an assignment of no device": (lambda c: None, assigned([7]), "7 is not a device"),
 }
 
 
@@ -81,7 +77,7 @@ def test_options_that_do_not_fit(client, serialized):
 
 def test_options_and_devices_that_fit(client):
     assert client.compile_and_load(ADD_HLO, options=_jax.CompileOptions()).execute(add_on(client))[0].tolist() == SUM
-    given = options(device_assignment=assignment([1], [0]), num_replicas=2)
+    given = options(**assigned([1], [0], num_replicas=2))
     before = given.SerializeAsString()
     assert client.compile_and_load(ADD_HLO, options=given).local_devices() == client.local_devices()[::-1]
     assert given.SerializeAsString() == before
@@ -105,8 +101,8 @@ def test_errors_are_those_of_xla(client):
 # --- Arguments ---------------------------------------------------------------------------------------------------------------
 
 
-def deleted(client):
-    array = client.buffer_from_pyval(ONE_TO_THREE)
+def deleted(client, device=None):
+    array = client.buffer_from_pyval(ONE_TO_THREE, device)
     array.delete()
     return array
 
@@ -151,8 +147,7 @@ def test_arguments_on_several_devices_that_do_not_fit(client):
     both = client.compile_and_load(ADD_HLO, options=options(num_replicas=2))
     (x0, y0), (x1, y1) = [[client.buffer_from_pyval(ONE_TO_THREE, d) for _ in range(2)] for d in client.devices()]
     small = client.buffer_from_pyval(ONE_TO_THREE[:2], client.devices()[1])
-    gone = client.buffer_from_pyval(ONE_TO_THREE, client.devices()[1])
-    gone.delete()
+    gone = deleted(client, client.devices()[1])
     for given, message in [
         ([[x0, x1], [y0]], "argument 1 must have one array on each of .*, in this order"),
         ([[x0, x1], [y1, y0]], "in this order"),
@@ -173,13 +168,12 @@ def test_arguments_on_several_devices_that_do_not_fit(client):
 
 
 def test_arguments_of_another_layout(client):
-    negate = "HloModule m\n\nENTRY main { x = f32[2,3] parameter(0)\n ROOT y = f32[2,3] negate(x) }\n"
     x = client.buffer_from_pyval(np.arange(6, dtype=np.float32).reshape(2, 3))
     layouts = [xla.Shape.array_shape(np.dtype("float32"), [2, 3], [0, 1])]
-    by_columns = client.compile_and_load(negate, options=options(argument_layouts=layouts))
+    by_columns = client.compile_and_load(NEGATE_HLO, options=options(argument_layouts=layouts))
     with pytest.raises(ArgumentError, match=r"argument 0 has the dimensions \(0, 1\) .*, but the parameter is f32\[2,3\]\{0,1\}"):
         by_columns.execute([x])
     turned = jax.device_put(x, Format(Layout((1, 0)), x.sharding))
     assert by_columns.execute([turned])[0].tolist() == (-np.asarray(x)).tolist()
     with pytest.raises(ArgumentError, match=r"\(1, 0\) from major to minor"):
-        client.compile_and_load(negate).execute([turned])
+        client.compile_and_load(NEGATE_HLO).execute([turned])

@@ -3,6 +3,7 @@
 
 import gzip
 from pathlib import Path
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ import hlotag
 from hlotag import ArgumentError, ParseError, UnsupportedError, XlaError, _compat, xla
 from hlotag.mlir.modules import to_bytecode
 from hlotag.xla.serialized import remove_stamp, stamp
-from xla_programs import ADD_HLO, ADD_STABLEHLO, ONE_TO_THREE, SUM, add_on
+from xla_programs import ADD_HLO, ADD_STABLEHLO, ONE_TO_THREE, SUM, add_on, hlo_text, lists
 
 ENTRY = ADD_HLO.split("\n\n", 1)[1]
 
@@ -49,12 +50,11 @@ def computation():
         return hlotag.xla_computation(tagged_add)(ONE_TO_THREE, ONE_TO_THREE)
 
 
+LIKE_AN_ELIDED_CONSTANT = 'add(x, y), metadata={op_name="\\"constant({...})"}'
 INPUTS = {
     "HLO text": lambda: ADD_HLO,
     "HLO text that begins with another computation": lambda: f"%other {{ p = f32[] parameter(0) }}\n{ENTRY}",
-    "HLO text with a string like an elided constant": lambda: ADD_HLO.replace(
-        "add(x, y)", 'add(x, y), metadata={op_name="\\"constant({...})"}'
-    ),
+    "HLO text with a string like an elided constant": lambda: ADD_HLO.replace("add(x, y)", LIKE_AN_ELIDED_CONSTANT),
     "HLO text as bytes": ADD_HLO.encode,
     "HLO text without a header": lambda: ENTRY,
     "HLO text after a comment": lambda: f"// a comment\n/* and\nanother */\n{ADD_HLO}",
@@ -85,18 +85,17 @@ INPUTS = {
 def test_input(client, kind):
     loaded = client.compile_and_load(INPUTS[kind]())
     assert loaded.execute(add_on(client))[0].tolist() == SUM
-    assert 'frontend_attributes={owner="me",stage="7"}' in loaded.hlo_modules()[0].to_string()
+    assert 'frontend_attributes={owner="me",stage="7"}' in hlo_text(loaded)
 
 
 @pytest.mark.parametrize("kind", ["HLO text", "ir.Module", "Lowered", "Exported", "xla_computation"])
 def test_pipeline(client, kind):
     """Passes run before XLA sees the program, and on a copy."""
     given = INPUTS[kind]()
-    loaded = client.compile_and_load(given, pipeline="hlotag-strip{keys=owner}")
-    text = loaded.hlo_modules()[0].to_string()
+    text = hlo_text(client.compile_and_load(given, pipeline="hlotag-strip{keys=owner}"))
     assert 'stage="7"' in text and "owner" not in text
-    assert 'owner="me"' in client.compile_and_load(given).hlo_modules()[0].to_string()
-    assert "owner" not in client.compile(given, pipeline=["hlotag-strip{keys=owner}"]).hlo_modules()[0].to_string()
+    assert 'owner="me"' in hlo_text(client.compile_and_load(given))
+    assert "owner" not in hlo_text(client.compile(given, pipeline=["hlotag-strip{keys=owner}"]))
 
 
 @pytest.mark.parametrize("tuple_args", [False, True])
@@ -116,9 +115,7 @@ def test_a_sharded_program_of_jax(client):
     split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("d"))
     x = jax.device_put(jnp.arange(4.0), split)
     given = jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, split)).lower(x)
-    loaded = xla.compile_and_load(given)
-    results = loaded.execute_sharded([x]).disassemble_into_single_device_arrays()
-    assert [[array.tolist() for array in devices] for devices in results] == [[[0, 2], [4, 6]]]
+    assert lists(xla.compile_and_load(given).execute_sharded([x])) == [[[0, 2], [4, 6]]]
 
 
 # --- Portable artifacts, and executables in other processes -------------------------------------------------------------------
@@ -127,18 +124,16 @@ def test_a_sharded_program_of_jax(client):
 def test_portable_artifact_to_jax_and_back(client, tmp_path, run_python):
     """What JAX exported, hlotag compiles in another process; what hlotag's passes changed, JAX calls."""
     (tmp_path / "artifact").write_bytes(exported().mlir_module_serialized)
-    changed = hlotag.run_passes(exported(), "hlotag-strip{keys=owner}")
-    (tmp_path / "exported").write_bytes(changed.serialize())
-    done = run_python(
-        "import jax, numpy as np, pathlib; from hlotag import xla\n"
-        "x = np.float32([1, 2, 3]); client = xla.make_cpu_client(num_devices=1)\n"
-        "loaded = client.compile_and_load(pathlib.Path('artifact').read_bytes())\n"
-        "buffer = client.buffer_from_pyval(x)\n"
-        "print(loaded.execute([buffer, buffer])[0].tolist(), 'owner=\"me\"' in loaded.get_hlo_text())\n"
-        "exported = jax.export.deserialize(bytearray(pathlib.Path('exported').read_bytes()))\n"
-        "print(exported.call(x, x).tolist(), 'owner' in exported.mlir_module())\n"
-    )
-    assert done.stdout.split("\n")[:2] == ["[2.0, 4.0, 6.0] True", "[2.0, 4.0, 6.0] False"], done.stderr
+    (tmp_path / "exported").write_bytes(hlotag.run_passes(exported(), "hlotag-strip{keys=owner}").serialize())
+    code = """
+import jax, numpy as np, pathlib; from hlotag import xla
+x = np.float32([1, 2, 3]); client = xla.make_cpu_client(num_devices=1)
+loaded, buffer = client.compile_and_load(pathlib.Path('artifact').read_bytes()), client.buffer_from_pyval(x)
+print(loaded.execute([buffer, buffer])[0].tolist(), 'owner=\"me\"' in loaded.get_hlo_text())
+exported = jax.export.deserialize(bytearray(pathlib.Path('exported').read_bytes()))
+print(exported.call(x, x).tolist(), 'owner' in exported.mlir_module())
+"""
+    assert run_python(code).stdout.splitlines()[:2] == ["[2.0, 4.0, 6.0] True", "[2.0, 4.0, 6.0] False"]
 
 
 def test_executable_in_another_process(client, tmp_path, run_python):
@@ -148,31 +143,27 @@ def test_executable_in_another_process(client, tmp_path, run_python):
     here = [np.asarray(result) for result in loaded.execute([client.buffer_from_pyval(x)])]
     (tmp_path / "executable").write_bytes(client.serialize_executable(loaded))
     np.save(tmp_path / "x.npy", x)
-    run_python(
-        "import numpy as np, pathlib; from hlotag import xla\n"
-        "client = xla.make_cpu_client(num_devices=2); device = client.local_devices()[1]\n"
-        "loaded = client.deserialize_executable(pathlib.Path('executable').read_bytes(), [device])\n"
-        "results = loaded.execute([client.buffer_from_pyval(np.load('x.npy'), device)])\n"
-        "np.savez('there.npz', *results)\n"
-    )
+    run_python("""
+import numpy as np, pathlib; from hlotag import xla
+client = xla.make_cpu_client(num_devices=2); device = client.local_devices()[1]
+loaded = client.deserialize_executable(pathlib.Path('executable').read_bytes(), [device])
+np.savez('there.npz', *loaded.execute([client.buffer_from_pyval(np.load('x.npy'), device)]))
+""")
     there = np.load(tmp_path / "there.npz")
-    for number, result in enumerate(here):
-        assert np.array_equal(result, there[f"arr_{number}"])
+    assert all(np.array_equal(result, there[f"arr_{number}"]) for number, result in enumerate(here))
 
 
-def test_jaxlib_reads_what_hlotag_serialized(client, serialized):
+def test_executables_that_jaxlib_or_hlotag_serialized_are_loaded(client, serialized):
     """The stamp is behind jaxlib's own bytes; bytes without it are read too."""
-    raw = client.jaxlib_object
-    loaded = raw.deserialize_executable(serialized, client.local_devices()[:1])
-    assert loaded.execute(add_on(client))[0].tolist() == SUM
-    unstamped = raw.compile_and_load(ADD_STABLEHLO, client.local_devices()[:1]).serialize()
-    assert client.deserialize_executable(unstamped).execute(add_on(client))[0].tolist() == SUM
-
-
-def test_a_deserialized_executable_is_serialized_again(client, serialized):
-    """jaxlib's own bytes of one cannot be loaded; the ones that it was made from can."""
+    raw, devices = client.jaxlib_object, client.local_devices()[:1]
+    # jaxlib's own bytes of a deserialized executable cannot be loaded; the ones that it was made from can.
     again = client.deserialize_executable(serialized).serialize()
-    assert client.deserialize_executable(again).execute(add_on(client))[0].tolist() == SUM
+    for loaded in (
+        raw.deserialize_executable(serialized, devices),
+        client.deserialize_executable(raw.compile_and_load(ADD_STABLEHLO, devices).serialize()),
+        client.deserialize_executable(again),
+    ):
+        assert loaded.execute(add_on(client))[0].tolist() == SUM
 
 
 def test_a_sharded_executable_is_deserialized(client):
@@ -180,10 +171,7 @@ def test_a_sharded_executable_is_deserialized(client):
     loaded = client.deserialize_executable(client.compile_and_load(both).serialize(), client.local_devices()[::-1])
     assert loaded.local_devices() == client.local_devices()[::-1]
     data = [client.buffer_from_pyval(ONE_TO_THREE * i, device) for i, device in enumerate(loaded.local_devices())]
-    assert [a.tolist() for a in loaded.execute_sharded([data, data]).disassemble_into_single_device_arrays()[0]] == [
-        [0] * 3,
-        [2, 4, 6],
-    ]
+    assert lists(loaded.execute_sharded([data, data])) == [[[0, 0, 0], [2, 4, 6]]]
     with pytest.raises(ArgumentError, match="2 replicas of 1 partitions need 2 different devices"):
         client.deserialize_executable(loaded.serialize(), client.local_devices()[:1])
 
@@ -234,10 +222,8 @@ REFUSED = {
     "an export for two platforms": (jax.export.export(jax.jit(jnp.sin), platforms=["cpu", "tpu"])(1.0), "cpu, tpu"),
     # XLA ends the process if it is given one of these.
     "recursion": (
-        "module { func.func @main(%x: tensor<f32>) -> tensor<f32> {"
-        " %y = func.call @other(%x) : (tensor<f32>) -> tensor<f32> return %y : tensor<f32> }"
-        " func.func @other(%x: tensor<f32>) -> tensor<f32> {"
-        " %y = func.call @main(%x) : (tensor<f32>) -> tensor<f32> return %y : tensor<f32> } }",
+        "module { func.func @main() { func.call @other() : () -> () return } "
+        "func.func @other() { func.call @main() : () -> () return } }",
         "the program calls itself: .*main -> .*",
     ),
     "no body": ("module { func.func private @main(tensor<f32>) -> tensor<f32> }", "the function @main has no body"),
@@ -313,12 +299,7 @@ def test_serialized_executables_that_cannot_be_loaded(client, serialized):
 
 
 def test_what_cannot_be_serialized_says_so(client):
-    class Refusing:
-        def serialize(self):
-            raise jax.errors.JaxRuntimeError("INTERNAL: LessThan is not serializable")
-
-        def hlo_modules(self):
-            return client.compile(ADD_HLO).hlo_modules()
-
+    refusing = Mock(hlo_modules=client.compile(ADD_HLO).hlo_modules)
+    refusing.serialize.side_effect = jax.errors.JaxRuntimeError("INTERNAL: LessThan is not serializable")
     with pytest.raises(UnsupportedError, match=r"(?s)cannot serialize .*: LessThan is not.*Save the program instead"):
-        xla.Executable(Refusing(), client.jaxlib_object).serialize()
+        xla.Executable(refusing, client.jaxlib_object).serialize()

@@ -26,6 +26,7 @@ ENTRY main {
   ROOT sum = f32[4]{0} add(x, y), sharding={devices=[2]<=[2]}
 }
 """
+NEGATE_HLO = "HloModule m\n\nENTRY main { x = f32[2,3] parameter(0)\n ROOT y = f32[2,3] negate(x) }\n"
 ONE_TO_THREE = np.array([1, 2, 3], np.float32)
 FOUR_TO_SIX = np.array([4, 5, 6], np.float32)
 SUM = [5, 7, 9]
@@ -34,3 +35,12 @@ SUM = [5, 7, 9]
 def add_on(client, device=None):
     """The arguments of the addition, on a device."""
     return [client.buffer_from_pyval(data, device) for data in (ONE_TO_THREE, FOUR_TO_SIX)]
+
+
+def hlo_text(executable):
+    return executable.hlo_modules()[0].to_string()
+
+
+def lists(results):
+    """Sharded results as lists of numbers, by result and device."""
+    return [[array.tolist() for array in devices] for devices in results.disassemble_into_single_device_arrays()]
