@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Audit`, with its views: text, JSON, a page, a figure and a graph."""
+"""`Audit`, with its views: text, JSON, a page and a graph."""
 
 from __future__ import annotations
 
