@@ -66,7 +66,7 @@ class Matching:
         found = [n for n in numbers if may_be(self._ops[n].name, opcode) and not _is_part(self._ops[n].name, opcode)]
         if opcode in CARRIERS and not set(names[:1]) & set(found):
             # The name begins with the operation whose result is moved. XLA merged the other named operations into that one.
-            return [n for n in found if n not in names]
+            return [n for n in found if n not in names or opcode_of(self._ops[n].name) == opcode]
         if len(found) < 2 or kind_of(opcode) != Kind.POINTWISE:
             return found
         # XLA may merge a negation into a multiply: the instruction then computes the multiply only.
