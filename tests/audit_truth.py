@@ -271,23 +271,8 @@ class Truth:
     def is_shared_with_another_value(self, number: int, besides: int) -> bool:
         """Whether all that computes an operation, besides so many instructions, computes one with another tag, too."""
         tags = self._case.tags
-        equal = self._equal_to(number)
-        main = [owners | equal for owners in self._of.values() if number in owners]
+        main = [owners for owners in self._of.values() if number in owners]
         return sum(all(tags.get(o, tags[number]) == tags[number] for o in owners) for owners in main) <= besides < len(main)
-
-    def _equal_to(self, number: int) -> set[int]:
-        """The operations that went since this one is equal: what used them uses it."""
-        found = set()
-        for before, after in itertools.pairwise(self._seen):
-            left = [n for n in after.instructions if self._is_on(after, n, number)] if after.by == "cse" else []
-            for user in before.instructions.keys() & after.instructions.keys() if left else ():
-                operands = zip(before.instructions[user].operands, after.instructions[user].operands, strict=True)
-                gone = {old.name for old, new in operands if new.name in left and old.name not in after.instructions}
-                found |= {n for name in gone for n in self._case.tags if self._is_on(before, name, n)}
-        return found
-
-    def _is_on(self, seen: Seen, name: str, number: int) -> bool:
-        return number in seen.named[name] or self._made.get(name) == number
 
     def reason(self, number: int) -> TagState:
         """Why an operation is gone."""

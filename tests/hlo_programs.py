@@ -161,7 +161,6 @@ HEAVY = {"dot_general": "dot", "chlo.top_k": "sort"} | {
 
 def signature(opcode: str, operands: Iterable[tuple[int, ...]], results: Iterable[tuple[int, ...]]) -> str:
     """What a heavy operation is known by, from the dimensions of its operands and results."""
-
     inputs, outputs = ([prod(shape) for shape in shapes] for shapes in (operands, results))
     if opcode in ("scatter", "select-and-scatter"):  # XLA makes the one from the other, and changes the form of the indices.
         opcode, inputs = "scatter", inputs[: len(outputs)] + inputs[-len(outputs) :] if opcode == "scatter" else inputs[:2]
@@ -175,9 +174,8 @@ def signature(opcode: str, operands: Iterable[tuple[int, ...]], results: Iterabl
 def signature_of_operation(operation: Any) -> str | None:
     """Of an operation of StableHLO, None if it is not a heavy one."""
     opcode = HEAVY.get(operation.name.removeprefix("stablehlo."))
-    if opcode is None:
-        return None
-    return signature(opcode, *([tuple(v.type.shape) for v in values] for values in (operation.operands, operation.results)))
+    shapes = ([tuple(v.type.shape) for v in values] for values in (operation.operands, operation.results))
+    return signature(opcode, *shapes) if opcode else None
 
 
 def signature_of_instruction(instruction: Any) -> str | None:

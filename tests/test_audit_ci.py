@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import hlotag
-from hlotag.audits import Audit, Form, Op, Step, Tag, TagState, Verdict, baseline
+from hlotag.audits import Audit, Form, TagState, Verdict, baseline
 from hlotag.audits.model import Effect
 from hlotag.audits.render import as_json, sarif
 from hlotag.cli import main
 from hlotag.errors import Diagnostic
+from test_audit_report import ops_of
 
 PROGRAM = """
 import jax
@@ -151,12 +152,8 @@ def test_lists_of_tags_untagged_lines_and_fusions(audited):
 
 
 def audit_of(*states: TagState, line: int = 7, value: str = "v", **fields) -> Audit:
-    ops = [Op(n, "stablehlo.dot_general", f"layer_{n}", file="/x/model.py", line=line) for n in range(len(states))]
-    tags = [
-        Tag("k", value, op, (Step(Form.LOWERED, TagState.ATTACHED), Step(Form.OPTIMIZED, state, "algsimp")))
-        for op, state in zip(ops, states, strict=True)
-    ]
-    return Audit("m", ops, tags, forms=list(Form), **fields)
+    tags = [tag._replace(value=value) for tag in ops_of(*states, line=line)]
+    return Audit("m", [tag.op for tag in tags], tags, forms=list(Form), **fields)
 
 
 def worse(now: Audit, before: Audit) -> list[tuple[str, int, tuple[int, ...]]]:
@@ -235,7 +232,7 @@ def test_sarif_has_what_code_hosts_need():
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["lost", "warning"]
     lost, gap = run["results"]
     assert (lost["ruleId"], lost["level"], gap["level"]) == ("lost", "error", "warning")
-    assert lost["message"]["text"].startswith("2 x lost  k=v on dot_general: XLA's pass algsimp rewrote")
+    assert lost["message"]["text"].startswith("2 x lost  k=v on dot_general f32[8,8]: XLA's pass algsimp rewrote")
     places = [result["locations"][0]["physicalLocation"] for result in (lost, gap)]
     assert [place["artifactLocation"]["uri"] for place in places] == ["file:///x/model.py", "a.py"]
     assert [place["region"]["startLine"] for place in places] == [7, 1]

@@ -2,6 +2,7 @@
 """A folder of dumps against the audit in process: it says the same, or that it does not know."""
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -51,9 +52,7 @@ def _layer(block, x, w):
 
 def unrolled(block):
     def loss(w, x):
-        for i in range(w.shape[0]):
-            x = _layer(block, x, w[i])
-        return (x**2).mean()
+        return (functools.reduce(lambda x, i: _layer(block, x, w[i]), range(w.shape[0]), x) ** 2).mean()
 
     return lambda x, w: w - jax.grad(loss)(w, x)
 

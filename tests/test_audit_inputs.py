@@ -6,6 +6,7 @@ import signal
 import tempfile
 import threading
 from pathlib import Path
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -67,15 +68,8 @@ def test_what_has_a_lower_of_its_own():
 
     assert hlotag.audit(equinox.filter_jit(gradient), X, W, B).tags == hlotag.audit(gradient, X, W, B).tags
 
-    class Other:
-        def __call__(self):
-            pass
-
-        def lower(self):
-            return 3
-
     with pytest.raises(TypeError, match=r"\.lower made a builtins.int"):
-        hlotag.audit(Other())
+        hlotag.audit(mock.Mock(lower=lambda: 3))
 
 
 def test_what_passes_report_is_a_problem():
@@ -152,17 +146,15 @@ ROOT s = f32[] sine(p), frontend_attributes={k="v"}, metadata={op_name="sin"} }
 @pytest.mark.parametrize("field", ["entry", "root", "operand", "called", "itself"])
 def test_a_damaged_dump_is_invalid_input(field, tmp_path, capsys):
     def damage(module):
-        sine, call = module.computations[0].instructions[1], module.computations[1].instructions[1]
+        c0, main = module.computations
         if field == "entry":
             module.entry_computation_id = 99
         elif field == "root":
-            module.computations[0].root_id = 99
+            c0.root_id = 99
         elif field == "operand":
-            sine.operand_ids[0] = 99
-        elif field == "called":
-            call.called_computation_ids[0] = 99
+            c0.instructions[1].operand_ids[0] = 99
         else:
-            call.called_computation_ids[0] = module.computations[1].id
+            main.instructions[1].called_computation_ids[0] = 99 if field == "called" else main.id
 
     text = f"{CALLS}ENTRY main {{ p = f32[] parameter(0)\nROOT c = f32[] call(p), to_apply=c0 }}"
     assert main(dumped(tmp_path, text)) == 0

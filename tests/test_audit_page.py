@@ -18,6 +18,7 @@ from hlotag.audits.render import page
 
 pytestmark = pytest.mark.slow
 
+SAMPLE = made_up(400)
 HOSTILE = (
     "</script><img src=x onerror=\"document.title='owned'\">",
     "<script>document.title='owned'</script>",
@@ -35,7 +36,7 @@ def chromium(tmp_path_factory) -> Iterator[Any]:
         yield driver
 
 
-def show(driver: Any, audit: Any, path: Any) -> None:
+def show(driver: Any, path: Any, audit: Any = SAMPLE) -> None:
     audit.to_html(path)
     driver.get(f"file://{path}")
     assert driver.execute_script("return document.documentElement.dataset.ready") == "true"
@@ -59,23 +60,20 @@ def look_for(driver: Any, words: str) -> str:
 
 
 def test_says_what_the_report_says(chromium, tmp_path):
-    audit = made_up(400)
-    show(chromium, audit, tmp_path / "a.html")
+    show(chromium, tmp_path / "a.html")
     assert text_of(chromium, "h1") == "jit_step"
-    assert text_of(chromium, "#sentence") == audit.report.sentence
+    assert text_of(chromium, "#sentence") == SAMPLE.report.sentence
     problems = chromium.execute_script("return [...document.querySelectorAll('.problem')].map((e) => e.textContent)")
-    assert len(problems) == len(audit.report.problems) > 0
-    for found, problem in zip(problems, audit.report.problems, strict=True):
-        assert all(
-            text in found for text in (problem.tag, problem.on, problem.source, problem.why, problem.effect, problem.advice)
-        )
-    assert text_of(chromium, "#count") == f"100 of {len(audit.tags)} tags shown; {len(audit.tags) - 100} more below"
-    assert audit.tags[listed(chromium)[0]].state == TagState.KEPT
+    assert len(problems) == len(SAMPLE.report.problems) > 0
+    for found, problem in zip(problems, SAMPLE.report.problems, strict=True):
+        texts = problem.tag, problem.on, problem.source, problem.why, problem.effect, problem.advice
+        assert all(text in found for text in texts)
+    assert text_of(chromium, "#count") == f"100 of {len(SAMPLE.tags)} tags shown; {len(SAMPLE.tags) - 100} more below"
+    assert SAMPLE.tags[listed(chromium)[0]].state == TagState.KEPT
 
 
 def test_finds(chromium, tmp_path):
-    audit = made_up(400)
-    show(chromium, audit, tmp_path / "a.html")
+    show(chromium, tmp_path / "a.html")
     places = {
         "lost": lambda tag: tag.state == "lost",
         "BLOCK=mlp": lambda tag: tag.value == "mlp",
@@ -85,42 +83,40 @@ def test_finds(chromium, tmp_path):
         "hlotag-resolve op.3": lambda tag: any("op.3" in name for step in tag.steps for name in step.instructions),
     }
     for words, is_meant in places.items():
-        meant = sum(map(is_meant, audit.tags))
+        meant = sum(map(is_meant, SAMPLE.tags))
         assert look_for(chromium, words) == (
-            f"{min(100, meant)} of {len(audit.tags)} tags shown; {len(audit.tags) - meant} hidden by the search"
+            f"{min(100, meant)} of {len(SAMPLE.tags)} tags shown; {len(SAMPLE.tags) - meant} hidden by the search"
             + (f"; {meant - 100} more below" if meant > 100 else "")
         )
-        assert all(is_meant(audit.tags[number]) for number in listed(chromium))
+        assert all(is_meant(SAMPLE.tags[number]) for number in listed(chromium))
     assert look_for(chromium, "no such thing").startswith("0 of ")
 
 
 def test_links_can_be_sent(chromium, tmp_path):
-    audit = made_up(400)
-    show(chromium, audit, tmp_path / "a.html")
+    show(chromium, tmp_path / "a.html")
     chromium.get("about:blank")
     chromium.get(f"file://{tmp_path}/a.html#tag-17")
     assert listed(chromium)[0] == 17 and listed(chromium).count(17) == 1
     way = text_of(chromium, "#tag-17")
-    tag = audit.tags[17]
+    tag = SAMPLE.tags[17]
     assert all(text in way for text in (f"{tag.op.file}:{tag.op.line}", *map(str, (s.form for s in tag.steps)), "op."))
     chromium.execute_script("location.hash = '#search=lost'")
     chromium.execute_async_script("setTimeout(arguments[0], 100)")
-    assert {audit.tags[number].state for number in listed(chromium)} == {TagState.LOST}
+    assert {SAMPLE.tags[number].state for number in listed(chromium)} == {TagState.LOST}
     look_for(chromium, "mlp norm")
     assert chromium.current_url.endswith("#search=mlp%20norm")
     chromium.execute_script("document.querySelector('.problem a').click()")
     chromium.execute_async_script("setTimeout(arguments[0], 100)")
-    assert listed(chromium)[0] == audit.report.problems[0].tags[0]
+    assert listed(chromium)[0] == SAMPLE.report.problems[0].tags[0]
 
 
 def test_a_row_opens_and_more_are_shown(chromium, tmp_path):
-    audit = made_up(400)
-    show(chromium, audit, tmp_path / "a.html")
+    show(chromium, tmp_path / "a.html")
     chromium.execute_script("document.querySelector('.tag summary').click()")
     chromium.execute_async_script("setTimeout(arguments[0], 100)")
     assert "Operation" in text_of(chromium, ".tag[open] .steps")
     chromium.execute_script("document.getElementById('more').click()")
-    assert sorted(listed(chromium)) == list(range(len(audit.tags)))
+    assert sorted(listed(chromium)) == list(range(len(SAMPLE.tags)))
     assert chromium.execute_script("return document.getElementById('more').hidden")
 
 
@@ -129,7 +125,7 @@ def test_primals_and_derivatives_are_links(chromium, tmp_path):
     first, second = (next(tag for tag in audit.tags if tag.op.phase == phase) for phase in ("forward", "backward"))
     derived = second.op._replace(derived_from=(first.op.id,))
     ops = [derived if op.id == derived.id else op for op in audit.ops]
-    show(chromium, replace(audit, ops=ops, tags=[tag._replace(op=ops[tag.op.id]) for tag in audit.tags]), tmp_path / "a.html")
+    show(chromium, tmp_path / "a.html", replace(audit, ops=ops, tags=[tag._replace(op=ops[tag.op.id]) for tag in audit.tags]))
     numbers = [audit.tags.index(tag) for tag in (first, second)]
     script = "return [...document.querySelectorAll(`#tag-${arguments[0]} .steps a`)].map((link) => link.hash)"
     for number, other in (numbers, numbers[::-1]):
@@ -143,13 +139,13 @@ def test_untagged_derivatives_are_named(chromium, tmp_path):
     audit = made_up(40)
     last = audit.ops[-1]._replace(derived_from=(audit.tags[0].op.id,))
     tags = [tag for tag in audit.tags if tag.op.id != last.id]
-    show(chromium, replace(audit, ops=[*audit.ops[:-1], last], tags=tags), tmp_path / "a.html")
+    show(chromium, tmp_path / "a.html", replace(audit, ops=[*audit.ops[:-1], last], tags=tags))
     chromium.execute_script("location.hash = '#tag-0'; dispatchEvent(new HashChangeEvent('hashchange'))")
     assert f"Derivatives{last.name.removeprefix('stablehlo.')} at model.py:{last.line}" in text_of(chromium, "#tag-0 .steps")
 
 
 def test_slash_searches(chromium, tmp_path):
-    show(chromium, made_up(400), tmp_path / "a.html")
+    show(chromium, tmp_path / "a.html")
     chromium.find_element("tag name", "body").send_keys("/")
     assert chromium.execute_script("return document.activeElement.id") == "search"
 
@@ -161,7 +157,7 @@ def test_can_be_read_on_a_phone(chromium, tmp_path, scheme):
     chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
     try:
-        show(chromium, audit, tmp_path / "a.html")
+        show(chromium, tmp_path / "a.html", audit)
         assert chromium.execute_script("return document.documentElement.scrollWidth") == 390
         colours = "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
         sums = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in chromium.execute_script(colours)]
@@ -174,14 +170,13 @@ def test_can_be_read_on_a_phone(chromium, tmp_path, scheme):
 def test_hostile_texts_do_nothing(chromium, tmp_path):
     audit = made_up(60, texts=HOSTILE)
     audit.name = HOSTILE[0]
-    show(chromium, audit, tmp_path / "a.html")
+    show(chromium, tmp_path / "a.html", audit)
     title = chromium.title
     chromium.execute_script("document.querySelectorAll('.tag summary').forEach((row) => row.click())")
     chromium.execute_async_script("setTimeout(arguments[0], 200)")
     assert chromium.title == title and "owned'" in title
-    assert chromium.execute_script(
-        "return [document.images.length, document.scripts.length, document.querySelectorAll('svg').length]"
-    ) == [0, 2, 0]
+    counts = "return [document.images.length, document.scripts.length, document.querySelectorAll('svg').length]"
+    assert chromium.execute_script(counts) == [0, 2, 0]
     assert HOSTILE[0] in text_of(chromium, "h1")
 
 
@@ -193,7 +188,7 @@ def test_page_is_whole_and_forbids_connections():
 
 def test_many_tags(chromium, tmp_path):
     audit = made_up(50_000)
-    show(chromium, audit, tmp_path / "a.html")
+    show(chromium, tmp_path / "a.html", audit)
     assert len(listed(chromium)) == 100
     lost = sum(tag.state == "lost" for tag in audit.tags)
     assert look_for(chromium, "lost").startswith(f"{lost} of {len(audit.tags):,} tags shown; ")

@@ -29,11 +29,10 @@ def layers(ws, x):
 
 
 def ops_of(*states: TagState, by: str = "algsimp", line: int = 7, flops: int = 0, **fields) -> list[Tag]:
-    tags = []
-    for number, state in enumerate(states):
-        op = Op(number, "stablehlo.dot_general", f"layer_{number}", file="/x/model.py", line=line, type="f32[8,8]", flops=flops)
-        tags.append(Tag("k", "v", op, (Step(Form.LOWERED, TagState.ATTACHED), Step(Form.OPTIMIZED, state, by, **fields))))
-    return tags
+    of = {"file": "/x/model.py", "line": line, "type": "f32[8,8]", "flops": flops}
+    ops = [Op(number, "stablehlo.dot_general", f"layer_{number}", **of) for number in range(len(states))]
+    ends = [(Step(Form.LOWERED, TagState.ATTACHED), Step(Form.OPTIMIZED, state, by, **fields)) for state in states]
+    return [Tag("k", "v", op, steps) for op, steps in zip(ops, ends, strict=True)]
 
 
 def audit_of(tags: list[Tag], **fields) -> Audit:

@@ -69,9 +69,9 @@ print(json.dumps(reasons[:1]))
 """
 
 
-def refusals(run_python: RunPython, doctor: str, directory: Path) -> list[str]:
+def refusals(run_python: RunPython, doctor: str, directory: Path, **environment: str) -> list[str]:
     """Runs a pipeline twice after `doctor`; returns why jaxlib was refused, if it was."""
-    done = run_python(PREPARE + doctor + CONNECT, HLOTAG_CACHE_DIR=str(directory))
+    done = run_python(PREPARE + doctor + CONNECT, HLOTAG_CACHE_DIR=str(directory), **environment)
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -105,21 +105,8 @@ def own_jaxlib(tmp_path: Path) -> tuple[Path, Path]:
 
 def refusals_in(run_python: RunPython, site: Path, library: Path, first: str = "") -> list[str]:
     """Connects a new process with the jaxlib in `site`, after `first`; returns why jaxlib was refused, if it was."""
-    found = run_python(
-        f"""
-import json, sys
-import hlotag
-from hlotag import _core
-from hlotag.mlir import library, trial
-found = library.find_library()
-assert found.path == {str(library)!r}
-{first}
-"""
-        + CONNECT,
-        PYTHONPATH=os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
-        HLOTAG_CACHE_DIR=str(site / "cache"),
-    )
-    return json.loads(found.stdout.splitlines()[-1])
+    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
+    return refusals(run_python, f"assert found.path == {str(library)!r}\n{first}", site / "cache", PYTHONPATH=path)
 
 
 def test_a_stripped_jaxlib_under_another_soname(run_python: RunPython, own_jaxlib: tuple[Path, Path]) -> None:

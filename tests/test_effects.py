@@ -2,6 +2,7 @@
 """`Audit.effects`: what tags changed, in scheduled modules as XLA's compilers write them, and on this machine's compiler."""
 
 import dataclasses
+import runpy
 
 import jax
 import jax.numpy as jnp
@@ -409,10 +410,8 @@ def step():
 def test_the_command_compares(form, options, label, tmp_path, capsys):
     file = tmp_path / "train.py"
     file.write_text(PROGRAM)
-    namespace: dict = {}
-    exec(PROGRAM, namespace)
     if form == "module":
-        function, arguments = namespace["step"]()
+        function, arguments = runpy.run_path(str(file))["step"]()
         with hlotag.stage():
             (tmp_path / "m.mlir").write_text(jax.jit(function).lower(*arguments).as_text())
     assert main(["audit", f"{file}:step" if form == "program" else str(tmp_path / "m.mlir"), *options]) == 0

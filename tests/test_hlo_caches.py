@@ -11,6 +11,7 @@ from jax._src import cache_key, compiler, xla_bridge
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from jaxlib.mlir import ir
 
 import hlotag
 from hlo_programs import entries_with_fusion
@@ -47,8 +48,6 @@ def transformations(monkeypatch):
 
 def test_a_clone_of_a_prepared_module_has_its_cache_key():
     """JAX's own `cache_key_test.test_custom_partitioning_ptr_removal`, in a stage that tags everything."""
-
-    from jaxlib.mlir import ir
 
     def partition(mesh, arg_shapes, result_shape):
         return mesh, jax.lax.add, result_shape.sharding, tuple(x.sharding for x in arg_shapes)

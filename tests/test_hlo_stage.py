@@ -3,6 +3,7 @@
 
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -89,24 +90,19 @@ def test_programs_that_xla_folds_away_compile(function):
 def test_programs_compiled_at_the_same_time(programs):
     count = 6
     at_once = threading.Barrier(count)
-    found = []
 
-    def compile_one(key):
+    def compile_one(number):
         def f(x):
-            with hlotag.tagged({"k": key}):
+            with hlotag.tagged({"k": str(number % programs)}):
                 return jnp.square(x)
 
         with hlotag.stage():
             lowered = jax.jit(f).lower(X)
             at_once.wait()
-            found.append((entries(lowered.compile(), "multiply"), [{"k": key}]))
+            return entries(lowered.compile(), "multiply")
 
-    threads = [threading.Thread(target=compile_one, args=(str(number % programs),)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == count and all(tags == expected for tags, expected in found)
+    with ThreadPoolExecutor(count) as threads:
+        assert list(threads.map(compile_one, range(count))) == [[{"k": str(number % programs)}] for number in range(count)]
 
 
 def test_what_stages_are_for_is_part_of_jaxs_cache_keys():

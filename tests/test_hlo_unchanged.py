@@ -73,21 +73,14 @@ def name_of_frame(x, w):
 FUNCTIONS = {
     f.__name__: (f, (X, W))
     for f in (
-        combined_collectives,
-        callback,
-        nameless_call,
-        name_of_caller,
-        name_of_frame,
-        loop_of_a_call_in_a_loop,
+        *(combined_collectives, callback, nameless_call, name_of_caller, name_of_frame, loop_of_a_call_in_a_loop),
         scopes_like_marks,
     )
 }
-
-
 MIX = hlo_programs.program("mix")
 ALL = (
     {f"shared {name}": (jax.value_and_grad(function), arguments) for name, (function, arguments) in programs.PROGRAMS.items()}
-    | {f"hlo {name}": hlo_programs.program(name) for name in hlo_programs.PROGRAMS if name != "mix"}
+    | {f"hlo {name}": hlo_programs.program(name) for name in hlo_programs.PROGRAMS}
     | {"hlo mix": MIX}
     | FUNCTIONS
 )

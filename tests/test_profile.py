@@ -67,10 +67,11 @@ def remat(weights: Any, x: Any) -> Any:
 
 
 LAYERS = {str(n) for n in range(3)}
+BOTH = {(n, phase) for n in LAYERS for phase in ("forward", "backward")}
 PROGRAMS = {
     "forward": (loss, {(n, "forward") for n in LAYERS}),
-    "train": (train, {(n, phase) for n in LAYERS for phase in ("forward", "backward")} | {("optimizer", "other")}),
-    "remat": (jax.grad(remat), {(n, "forward") for n in LAYERS} | {(n, "backward") for n in LAYERS} | {("0", "recomputed")}),
+    "train": (train, BOTH | {("optimizer", "other")}),
+    "remat": (jax.grad(remat), BOTH | {("0", "recomputed")}),
     "scan in cond": (jax.grad(scanned), {(n, phase) for n in "0" for phase in ("forward", "backward")}),
     "vmap": (jax.vmap(loss, (None, 0)), {(n, "forward") for n in LAYERS}),
     "second order": (jax.hessian(lambda v, x: loss([x * v.sum()], x)), {("0", "backward")}),

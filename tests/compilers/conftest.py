@@ -2,6 +2,8 @@
 """Fixtures of the tests that `make test-compilers` runs, once for each platform: with HLOTAG_COMPILERS=cpu, gpu, tpu."""
 
 import os
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -30,19 +32,15 @@ def _made(name: str) -> Compiler:
     return (KINDS[PLATFORM] | FURTHER.get(PLATFORM, {}))[name]()
 
 
-@pytest.fixture(scope="module", params=KINDS.get(PLATFORM, {}))
-def compiler(request: pytest.FixtureRequest) -> Compiler:
-    """A compiler for one device, and one for four."""
-    return _made(request.param)
+def _fixture(names: Iterable[str]) -> Any:
+    @pytest.fixture(scope="module", params=list(names))
+    def made(request: pytest.FixtureRequest) -> Compiler:
+        return _made(request.param)
+
+    return made
 
 
-@pytest.fixture(scope="module", params=[name for name in KINDS.get(PLATFORM, {}) if name.startswith("4")])
-def four(request: pytest.FixtureRequest) -> Compiler:
-    """A compiler for four devices."""
-    return _made(request.param)
-
-
-@pytest.fixture(scope="module", params=KINDS.get(PLATFORM, {}) | FURTHER.get(PLATFORM, {}))
-def any_compiler(request: pytest.FixtureRequest) -> Compiler:
-    """Those, and compilers for further kinds of hardware."""
-    return _made(request.param)
+# A compiler for one device and one for four; those for four; these, and compilers for further kinds of hardware.
+compiler = _fixture(KINDS.get(PLATFORM, {}))
+four = _fixture(name for name in KINDS.get(PLATFORM, {}) if name.startswith("4"))
+any_compiler = _fixture(KINDS.get(PLATFORM, {}) | FURTHER.get(PLATFORM, {}))

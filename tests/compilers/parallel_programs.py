@@ -16,6 +16,8 @@ from jax.sharding import PartitionSpec as P
 
 N = 4
 BATCH, WIDTH, HIDDEN = 16, 20, (44, 52)
+SHAPES = [((WIDTH, hidden), (hidden, WIDTH)) for hidden in HIDDEN]
+STAGES = (N, WIDTH, HIDDEN[0]), (N, HIDDEN[0], WIDTH)
 
 # A function of parameters, inputs and targets, the shapes of parameters, and how these are sharded.
 Program = tuple[Callable[..., Any], Any, Any]
@@ -43,10 +45,6 @@ def _step(loss):
     return step
 
 
-def _shapes() -> Any:
-    return [((WIDTH, hidden), (hidden, WIDTH)) for hidden in HIDDEN]
-
-
 def _mapped(body, mesh, specs, data) -> Callable[..., Any]:
     return jax.shard_map(body, mesh=mesh, in_specs=(specs, data, data), out_specs=(specs, P()))
 
@@ -58,11 +56,7 @@ def _data_shard_map(mesh: Mesh) -> Program:
         return _updated(parameters, jax.tree.map(lambda g: lax.pmean(g, "i"), gradients)), lax.pmean(value, "i")
 
     specs = [(P(), P())] * 2
-    return _mapped(body, mesh, specs, P("i")), _shapes(), specs
-
-
-def _data_jit(_: Mesh) -> Program:
-    return _step(_loss), _shapes(), [(P(), P())] * 2
+    return _mapped(body, mesh, specs, P("i")), SHAPES, specs
 
 
 def _tensor_shard_map(mesh: Mesh) -> Program:
@@ -72,11 +66,7 @@ def _tensor_shard_map(mesh: Mesh) -> Program:
         return jnp.square(x - y).mean()
 
     specs = [(P(None, "i"), P("i"))] * 2
-    return _mapped(_step(loss), mesh, specs, P()), _shapes(), specs
-
-
-def _tensor_jit(_: Mesh) -> Program:
-    return _step(_loss), _shapes(), [(P(None, "i"), P("i"))] * 2
+    return _mapped(_step(loss), mesh, specs, P()), SHAPES, specs
 
 
 def _sharded_shard_map(mesh: Mesh) -> Program:
@@ -88,7 +78,7 @@ def _sharded_shard_map(mesh: Mesh) -> Program:
         return parameters, lax.pmean(value, "i")
 
     specs = [(P("i"), P("i"))] * 2
-    return _mapped(body, mesh, specs, P("i")), _shapes(), specs
+    return _mapped(body, mesh, specs, P("i")), SHAPES, specs
 
 
 def _sharded_jit(mesh: Mesh) -> Program:
@@ -96,11 +86,7 @@ def _sharded_jit(mesh: Mesh) -> Program:
         parameters, value = _step(_loss)(parameters, x, y)
         return lax.with_sharding_constraint(parameters, NamedSharding(mesh, P("i"))), value
 
-    return step, _shapes(), [(P("i"), P("i"))] * 2
-
-
-def _stages() -> Any:
-    return (N, WIDTH, HIDDEN[0]), (N, HIDDEN[0], WIDTH)
+    return step, SHAPES, [(P("i"), P("i"))] * 2
 
 
 def _pipeline_shard_map(mesh: Mesh) -> Program:
@@ -122,7 +108,7 @@ def _pipeline_shard_map(mesh: Mesh) -> Program:
         return lax.psum(jnp.where(index == N - 1, jnp.square(out.reshape(BATCH, WIDTH) - y).mean(), 0.0), "i")
 
     specs = P("i"), P("i")
-    return _mapped(_step(loss), mesh, specs, P()), _stages(), specs
+    return _mapped(_step(loss), mesh, specs, P()), STAGES, specs
 
 
 def _pipeline_jit(mesh: Mesh) -> Program:
@@ -139,14 +125,14 @@ def _pipeline_jit(mesh: Mesh) -> Program:
         _, out = lax.scan(tick, jnp.zeros((N, BATCH // N, WIDTH)), jnp.arange(2 * N - 1))
         return jnp.square(out[N - 1 :].reshape(BATCH, WIDTH) - y).mean()
 
-    return _step(loss), _stages(), (P("i"), P("i"))
+    return _step(loss), STAGES, (P("i"), P("i"))
 
 
 PROGRAMS: dict[str, Callable[[Mesh], Program]] = {
     "data shard_map": _data_shard_map,
-    "data jit": _data_jit,
+    "data jit": lambda _: (_step(_loss), SHAPES, [(P(), P())] * 2),
     "tensor shard_map": _tensor_shard_map,
-    "tensor jit": _tensor_jit,
+    "tensor jit": lambda _: (_step(_loss), SHAPES, [(P(None, "i"), P("i"))] * 2),
     "sharded shard_map": _sharded_shard_map,
     "sharded jit": _sharded_jit,
     "pipeline shard_map": _pipeline_shard_map,

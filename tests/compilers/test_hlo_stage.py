@@ -2,9 +2,11 @@
 """The HLO stage inside XLA's compilers for GPU and TPU, which are in plugins and compile here without a client."""
 
 import warnings
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+import key_probes
 import numpy as np
 import pytest
 from hlo_text import without_names
@@ -76,20 +78,15 @@ def test_all_but_attributes_is_as_the_compiler_made_it(compiler, signed):
         assert tagged == [plain, plain, plain], name
 
 
-def ragged(x, w, tiles):
-    with hlotag.tagged({"ragged_dot_tiling": tiles}):
-        return jax.lax.ragged_dot(x, jnp.stack([w] * 2), jnp.full((2,), 512, jnp.int32))
-
-
 def test_an_entry_that_a_library_writes_reaches_the_compiler(compiler):
+    large = np.ones((1024, 512), np.float32)
+
     def texts(**stage):
         with hlotag.stage(**stage):
-            lowered = [
-                compiler.lower(lambda x, w, t=t: ragged(x, w, t), LARGE, LARGE[:512]) for t in ("128,128,128", "512,512,512")
-            ]
+            programs = [partial(key_probes.ragged, ragged_dot_tiling=tiles) for tiles in ("128,128,128", "512,512,512")]
+            lowered = [compiler.lower(program, large, large[:512]) for program in programs]
         return [without_names(found.compile().as_text()) for found in lowered]
 
-    LARGE = np.ones((1024, 512), np.float32)
     found = texts()
     assert found == texts(hlo=False)
     assert (found[0] == found[1]) == (PLATFORM != "tpu")

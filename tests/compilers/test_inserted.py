@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for collectives that XLA inserts: schedules that they change, on compilers for GPU and TPU."""
 
-import os
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +10,9 @@ from jax.sharding import PartitionSpec as P
 
 import hlotag
 from compilers import Compiler
+from conftest import PLATFORM
 from hlotag.audits import Effect, Verdict
 
-PLATFORM = os.environ["HLOTAG_COMPILERS"]
 SIZE = 2048
 LAYERS = 4
 

@@ -2,12 +2,12 @@
 """The figures that docs/effects.md gives for the programs of examples/effects."""
 
 import importlib
-import os
 from pathlib import Path
 
 import pytest
 
-PLATFORM = os.environ["HLOTAG_COMPILERS"]
+from conftest import PLATFORM
+
 RECIPES = Path(__file__).parents[2] / "examples" / "effects"
 COMPILER = {"gpu": "h100", "tpu": "v5e"}[PLATFORM]
 

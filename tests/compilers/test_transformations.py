@@ -2,7 +2,6 @@
 """Functions of ours inside the compilers of plugins, which have no client here."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,9 +46,10 @@ def has_attributes(modules: list[HloModule]) -> bool:
     return any("from" in i.attributes for module in modules for i in module.instructions())
 
 
-def test_the_compiler_goes_on_with_what_a_callback_gives(compiler):
+def test_the_compiler_goes_on_with_what_a_callback_gives_while_it_is_registered(compiler):
     with registered(compiler, with_attributes):
         assert has_attributes(compiled(compiler))
+    assert not has_attributes(compiled(compiler))
 
 
 def test_a_callback_may_give_nothing(compiler):
@@ -57,12 +57,6 @@ def test_a_callback_may_give_nothing(compiler):
     with registered(compiler, called.append):
         modules = compiled(compiler)
     assert HloModule(called[-1]).name == modules[0].name
-
-
-def test_a_callback_is_taken_out(compiler):
-    with registered(compiler, with_attributes):
-        pass
-    assert not has_attributes(compiled(compiler))
 
 
 def test_what_a_callback_raises_is_an_error_of_the_compilation(compiler):
@@ -84,9 +78,5 @@ print("done")
 """
 
 
-def test_a_process_ends_with_a_callback_registered():
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    finished = subprocess.run(
-        [sys.executable, "-c", PROCESS], env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert (finished.returncode, finished.stdout) == (0, "done\n"), finished.stderr
+def test_a_process_ends_with_a_callback_registered(run_python):
+    assert run_python(PROCESS, PYTHONPATH=os.pathsep.join(sys.path)).stdout == "done\n"
