@@ -133,8 +133,6 @@ def test_types_of_results_are_public(monkeypatch):
         hlotag.run_passes("module attributes {hlotag.tags = 3 : i32} {}", "hlotag-resolve")
     assert all(isinstance(diagnostic, hlotag.Diagnostic) for diagnostic in raised.value.diagnostics)
 
-
-def test_the_parts_of_an_audit_are_public():
     with hlotag.stage():
         audit = hlotag.audit(lambda x: hlotag.tag(x @ x, {"k": "v"}), X)
     (tag,) = audit.tags
