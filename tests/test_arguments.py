@@ -66,10 +66,7 @@ MISTAKES = {
     "a stage's option of a pass": (lambda: hlotag.enable("hlotag-strip{kez=a}"), "keys"),
     "a pipeline that is no text": (lambda: hlotag.enable(3), "string"),
     "a pattern": (lambda: a_rule(scope=HALF), r"rule field 'scope': 'a\\ud800b' .*surrogates"),
-    "no key of the HLO stage": (
-        lambda: hlotag.enable(hlo=[]),
-        "hlo must be True, False or a list of keys, got an empty",
-    ),
+    "no key of the HLO stage": (lambda: hlotag.enable(hlo=[]), "hlo must be True, False or a list of keys, got an empty"),
     "one key of the HLO stage": (lambda: hlotag.enable(hlo="k"), "hlo must be True, False or a list of keys such as .*, got 'k'"),
     "a key of the HLO stage": (lambda: hlotag.enable(hlo=[1]), r"hlo must be .*, got \[1\]"),
     "keys of names": (lambda: hlotag.enable(op_names="k"), "op_names must be a list of keys, got 'k'"),
@@ -93,10 +90,7 @@ MISTAKES = {
     "a plugin of no path": (lambda: hlotag.load_pass_plugin(3), "plugin must be a path, got 3 of type int"),
     "a plugin whose name is too long": (lambda: hlotag.load_pass_plugin(LONG), "is neither a file nor an entry point"),
     "a plugin whose path is too long": (lambda: hlotag.load_pass_plugin(f"/{LONG}"), "there is no such file"),
-    "a plugin in a folder of another encoding": (
-        lambda: hlotag.load_pass_plugin(os.fsdecode(b"/\xff/x.so")),
-        "cannot be encoded as UTF-8",
-    ),
+    "a plugin of another encoding": (lambda: hlotag.load_pass_plugin(os.fsdecode(b"/\xff/x.so")), "cannot be encoded as UTF-8"),
     "a folder whose name is too long": (lambda: hlotag.audit(LONG), "no such folder"),
     "dumps to no path": (lambda: hlotag.dump_to(3), "directory must be a path, got 3 of type int"),
     "dumps to a zero byte": (lambda: hlotag.dump_to("a\0"), "directory: .* is not a path: it has a zero byte"),
@@ -139,8 +133,6 @@ def test_types_of_results_are_public(monkeypatch):
         hlotag.run_passes("module attributes {hlotag.tags = 3 : i32} {}", "hlotag-resolve")
     assert all(isinstance(diagnostic, hlotag.Diagnostic) for diagnostic in raised.value.diagnostics)
 
-
-def test_the_parts_of_an_audit_are_public():
     with hlotag.stage():
         audit = hlotag.audit(lambda x: hlotag.tag(x @ x, {"k": "v"}), X)
     (tag,) = audit.tags

@@ -20,6 +20,8 @@ from hlotag import _compat
 from hlotag.audits import Audit, Form, TagState, collect, program
 from hlotag.audits.collect import audit_module
 from hlotag.audits.dumps import of_modules
+from hlotag.audits.matching import Matching
+from hlotag.audits.model import Op
 from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -153,6 +155,15 @@ def test_a_call_is_no_trace_of_what_is_next_to_it():
     capture = collect._capture(Form.OPTIMIZED, HloModule(_compat.runtime.hlo_from_text(optimized)), read)
     (tag,) = collect._finish(read, [capture], None, "cpu").tags
     assert tag.state == TagState.FOLDED
+
+
+def test_a_move_carries_the_result_of_the_operation_that_its_name_begins_with():
+    text = "HloModule m\nENTRY main {\n p = f32[4] parameter(0)\n moved = f32[1,4] bitcast(p)\n"
+    text += " own = f32[2,4] broadcast(p), dimensions={1}\n ROOT t = (f32[1,4], f32[2,4]) tuple(moved, own)\n}"
+    _, moved, own, _ = HloModule(_compat.runtime.hlo_from_text(text)).instructions()
+    named, joined = {moved: (0, 1), own: (0, 1)}, {moved: (1,), own: (1,)}
+    found = Matching([Op(0, "stablehlo.multiply"), Op(1, "stablehlo.broadcast_in_dim")], named, joined, {})
+    assert (found.main, found.glue) == ({1: [own]}, {1: [moved]})
 
 
 # --- How tags came ---------------------------------------------------------------------------------------------------------

@@ -145,12 +145,11 @@ def test_the_artifact_of_an_export_is_read_like_a_module(capsys):
     assert re.search(r"a=1 .* kept|kept\n.*\na=1 ", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("command", ["opt --hlotag-strip", "audit"])
-def test_entries_that_are_no_dictionary_are_an_error_at_their_line(command, capsys):
+def test_entries_that_are_no_dictionary_are_an_error_at_their_line(capsys):
     Path("module.mlir").write_text(MODULE.replace('{a = "1"}', '"a"'))
-    assert status_of(["hlotag", *command.split(), "module.mlir"]) in (1, 2)
-    said = capsys.readouterr().err
-    assert re.search(r"module\.mlir:2.*must be a dictionary", said)
+    for command in (["opt", "--hlotag-strip"], ["audit"]):
+        assert status_of(["hlotag", *command, "module.mlir"]) in (1, 2)
+        assert re.search(r"module\.mlir:2.*must be a dictionary", capsys.readouterr().err)
 
 
 # jaxlib's bindings end the process when they are asked for a location's name that is not UTF-8.
@@ -177,11 +176,11 @@ def test_an_interrupt_is_no_traceback(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("command", ["passes", "keys --json"])
-def test_a_reader_that_has_seen_enough(command):
-    line = f"{shlex.quote(sys.executable)} -m hlotag {command} | true"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False)
-    assert done.stderr == ""
+def test_a_reader_that_has_seen_enough():
+    for command in ("passes", "keys --json"):
+        line = f"{shlex.quote(sys.executable)} -m hlotag {command} | true"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=False)
+        assert done.stderr == ""
 
 
 # --- Terminals ---------------------------------------------------------------------------------------------------------------
@@ -261,22 +260,19 @@ def test_bash_completes(words, found, capsys):
     assert set(done.stdout.split()) == set(found.split())
 
 
-@pytest.mark.parametrize("shell", ["zsh", "tcsh", "fish"])
-def test_other_shells_have_all_commands(shell, capsys):
-    assert main(["completion", shell]) == 0
-    text = capsys.readouterr().out
-    assert all(command in text for command in COMMANDS) and "hlotag-propagate-calls" in text
+def test_other_shells_have_all_commands(capsys):
+    for shell in ("zsh", "tcsh", "fish"):
+        assert main(["completion", shell]) == 0
+        text = capsys.readouterr().out
+        assert all(command in text for command in COMMANDS) and "hlotag-propagate-calls" in text
 
 
-def test_without_shtab_the_error_says_what_to_install(monkeypatch, capsys):
+def test_version_and_without_shtab_the_error_says_what_to_install(monkeypatch, capsys):
+    assert status_of(["hlotag", "--version"]) == status_of(["hlotag-opt", "--version"]) == 0
+    assert capsys.readouterr().out == f"hlotag {hlotag.__version__}\n" * 2
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert main(["completion", "bash"]) == 1
     assert capsys.readouterr().err.endswith("pip install 'hlotag[completion]'\n")
-
-
-def test_version(capsys):
-    assert status_of(["hlotag", "--version"]) == status_of(["hlotag-opt", "--version"]) == 0
-    assert capsys.readouterr().out == f"hlotag {hlotag.__version__}\n" * 2
 
 
 @pytest.mark.parametrize("before", ["builtin.module(cse,canonicalize)", "hlotag-strip{keys=hlotag-attach}"])

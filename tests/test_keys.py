@@ -422,17 +422,11 @@ def test_keys_by_pattern_and_as_json(capsys):
     assert len(json.loads(capsys.readouterr().out)) == len(keys.catalogue())
 
 
-def test_named_keys_are_described(capsys):
+def test_named_keys_are_described_without_jax_and_an_unknown_name_is_an_error(capsys, run_python):
     assert main(["keys", "_xla_loop*"]) == 0
     (key,) = (key for key in keys.catalogue() if key.name.startswith("_xla_loop"))
     assert f"\n{key.name}: {key.doc} With another value {key.otherwise}.\n" in capsys.readouterr().out
-
-
-def test_an_unknown_name_is_said_to_be_free(capsys):
     assert main(["keys", "_xla_*", "mine"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "" and "mine" in captured.err and "_xla_" not in captured.err
-
-
-def test_the_command_does_without_jax(run_python):
     run_python("import sys; from hlotag.cli import main; s = main(['keys']); sys.exit(s or 'jax' in sys.modules)")

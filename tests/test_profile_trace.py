@@ -127,6 +127,8 @@ def test_time_counts_once(case, tmp_path):
     found = profiled(tmp_path, host(step(0, 0, 10), *first, second=second))
     layers = {place: ms for place, ms in zip(PLACES, expected, strict=True) if ms}
     assert milliseconds(found) == layers | {("no instruction", ""): 10 - sum(expected)}
+    if not second:
+        assert {(r.value, r.phase): pytest.approx(r.busy * 1e3) for r in found.rows if r.key == "layer"} == layers
     assert {hot.name: hot.events for hot in found.instructions} == counts
 
 

@@ -21,12 +21,8 @@ from programs import FORWARD_MODE, PROGRAMS, TRANSFORMS
 ATTACHED, DERIVED = "attached", "derived"
 DERIVATIVES = [name for name in TRANSFORMS if name not in ("none", "jvp", "linearize", "vmap")]
 QUICK = [
-    ("custom_jvp", "grad"),
-    ("sharded", "value_and_grad"),
-    ("inner_jit", "jit_grad"),
-    ("branches", "vmap_grad"),
-    ("indexing", "grad_of_grad"),
-    ("scan_of_remat", "grad"),
+    *[("custom_jvp", "grad"), ("sharded", "value_and_grad"), ("inner_jit", "jit_grad"), ("branches", "vmap_grad")],
+    *[("indexing", "grad_of_grad"), ("scan_of_remat", "grad")],
 ]
 CASES = [(p, t) for p in PROGRAMS for t in DERIVATIVES if not (p == "custom_vjp" and t in FORWARD_MODE)]
 
@@ -38,15 +34,7 @@ def of_programs(name: str, transform: str) -> Program:
 
 # The equations within these are the program's, and so are those of rules that users write.
 OPEN = (
-    "custom_jvp_call",
-    "custom_vjp_call",
-    "jit",
-    "scan",
-    "while",
-    "cond",
-    "remat2",
-    "checkpoint",
-    "shard_map",
+    *("custom_jvp_call", "custom_vjp_call", "jit", "scan", "while", "cond", "remat2", "checkpoint", "shard_map"),
     "custom_linear_solve",
 )
 
@@ -89,14 +77,8 @@ def check(program: Program) -> None:
     assert not errors, f"{len(errors)} of {len(known)} operations: (position, name, equation, kinds that differ) {errors[:10]}"
 
 
-@pytest.mark.parametrize(("name", "transform"), QUICK)
+@pytest.mark.parametrize(("name", "transform"), [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES)])
 def test_derived_operations_have_the_tags_of_their_equation(name, transform):
-    check(of_programs(name, transform))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "transform"), CASES)
-def test_so_they_have_in_every_program(name, transform):
     check(of_programs(name, transform))
 
 

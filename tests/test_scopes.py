@@ -146,6 +146,8 @@ def test_a_block_is_left_by_the_task_that_entered_it():
             pass
 
     assert together(one(3), other()) == [None, None]
+    with pytest.raises(hlotag.ScopeError, match="not entered"):
+        block.__exit__(None, None, None)
 
 
 def test_threads_started_from_a_task_have_their_own_blocks_only():
@@ -160,8 +162,3 @@ def test_threads_started_from_a_task_have_their_own_blocks_only():
             return tags("block")
 
     assert together(*(asyncio.to_thread(work, value) for value in "ababab")) == [{value} for value in "ababab"]
-
-
-def test_leaving_a_block_that_was_not_entered_is_an_error():
-    with pytest.raises(hlotag.ScopeError, match="not entered"):
-        hlotag.tagged({"k": "v"}).__exit__(None, None, None)

@@ -31,9 +31,6 @@ def on_replicas(client, computation, *arguments, devices=None):
     return [np.stack([np.asarray(array) for array in devices]) for devices in results]
 
 
-# --- What the object has -----------------------------------------------------------------------------------------------------
-
-
 def cosine(x):
     return jnp.sin(jnp.cos(x))
 
@@ -92,7 +89,7 @@ def test_pytrees_and_keywords():
     assert jax.tree.map(lambda leaf: leaf.shape, out) == {"sum": (2,), "others": [(5,), (4,)]}
 
 
-def test_keys():
+def test_random_keys():
     computation = hlotag.xla_computation(lambda key: jax.random.uniform(key, (2,)))(jax.random.key(0))
     assert "u32[2]" in str(computation.program_shape().parameter_shapes()[0])
     (result,) = xla.compile_and_load(computation).execute([jax.random.key_data(jax.random.key(5))])
@@ -111,8 +108,8 @@ def test_tuple(client, count, tuple_args):
 def test_static_arguments():
     f = lambda n, x, name: (x * n, {"name" + name: x})
     computation, out = hlotag.xla_computation(f, static_argnums=(0, -1), return_shape=True)(3, 2.0, "d")
-    assert str(computation.program_shape()) == "(p0: f32[]) -> (f32[], f32[])"
-    assert "constant(3)" in computation.as_hlo_text() and list(out[1]) == ["named"]
+    assert str(computation.program_shape()) == "(p0: f32[]) -> (f32[], f32[])" and list(out[1]) == ["named"]
+    assert "constant(3)" in computation.as_hlo_text()
     for static in ([0, 2], np.array([0, 2]), (np.int64(0), np.int32(-1))):
         assert "constant(4)" in hlotag.xla_computation(f, static_argnums=static)(4, 2.0, "d").as_hlo_text()
 
@@ -284,18 +281,12 @@ def test_a_function_with_a_mesh_of_its_own():
     assert (one + other if len(one) == 2 else one) == [6, 7, 8, 9]
 
 
-# --- Tags --------------------------------------------------------------------------------------------------------------------
-
-
 def test_tags_reach_the_executable_and_collectives(client):
     f = hlotag.tagged({"comm": "gradients"})(lambda x: lax.psum(x, "i"))
     with hlotag.stage():
         computation = hlotag.xla_computation(f, axis_env=[("i", 2)])(np.zeros(4, np.float32))
     for text in (computation.as_hlo_text(), hlo_text(client.compile_and_load(computation))):
         assert all('comm="gradients"' in line for line in re.findall(".* all-reduce.*", text)) and " all-reduce" in text
-
-
-# --- Programs that nobody made for this --------------------------------------------------------------------------------------
 
 
 PROGRAMS = {
