@@ -157,7 +157,7 @@ def test_a_call_is_no_trace_of_what_is_next_to_it():
     assert tag.state == TagState.FOLDED
 
 
-def test_a_move_carries_the_result_of_the_operation_that_its_name_begins_with():
+def test_a_move_carries_what_its_name_begins_with():
     text = "HloModule m\nENTRY main {\n p = f32[4] parameter(0)\n moved = f32[1,4] bitcast(p)\n"
     text += " own = f32[2,4] broadcast(p), dimensions={1}\n ROOT t = (f32[1,4], f32[2,4]) tuple(moved, own)\n}"
     _, moved, own, _ = HloModule(_compat.runtime.hlo_from_text(text)).instructions()

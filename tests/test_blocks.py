@@ -31,7 +31,7 @@ def ambient():
     return entries(lambda x: x @ x)
 
 
-def test_a_block_may_be_entered_again_while_it_is_entered_and_left_by_an_exception(staged):
+def test_a_block_is_entered_again_or_left_by_an_exception(staged):
     @hlotag.tagged({"k": "v"})
     def sines(x, n):
         return x if n == 0 else jnp.sin(sines(x, n - 1))

@@ -145,7 +145,7 @@ def test_the_artifact_of_an_export_is_read_like_a_module(capsys):
     assert re.search(r"a=1 .* kept|kept\n.*\na=1 ", capsys.readouterr().out)
 
 
-def test_entries_that_are_no_dictionary_are_an_error_at_their_line(capsys):
+def test_entries_must_be_a_dictionary(capsys):
     Path("module.mlir").write_text(MODULE.replace('{a = "1"}', '"a"'))
     for command in (["opt", "--hlotag-strip"], ["audit"]):
         assert status_of(["hlotag", *command, "module.mlir"]) in (1, 2)

@@ -202,7 +202,7 @@ def _taken_out_of_a_loop(x, w, v):
         (_taken_out_of_a_loop, (X, W, V), jax.grad),
     ],
 )
-def test_what_has_no_derivative_of_its_own_is_not_taken_for_anothers(function, arguments, transform):
+def test_no_tag_comes_from_another_operation(function, arguments, transform):
     measured = ground_truth.measure(Program(function, arguments, transform))
     assert measured.right > 0
     assert measured.wrong == 0

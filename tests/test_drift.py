@@ -82,7 +82,7 @@ def test_another_jaxlib_is_refused_with_the_reason(run_python: RunPython, tmp_pa
     assert re.search(text, reason)
 
 
-def test_nothing_is_remembered_of_a_failure_and_the_right_jaxlib_is_used(run_python: RunPython, tmp_path: Path) -> None:
+def test_a_failure_is_not_remembered(run_python: RunPython, tmp_path: Path) -> None:
     assert refusals(run_python, DOCTORED["swapped functions"][0], tmp_path)
     assert refusals(run_python, "", tmp_path) == []
 

@@ -84,7 +84,7 @@ def replay(error, capfd):
     return replayed
 
 
-def test_the_error_and_its_command_name_the_pass_the_operation_and_the_users_line(capfd):
+def test_an_error_names_pass_operation_and_line(capfd):
     error, line = failure(), line_of('jnp.sin(x), {"k"')
     assert error.pass_name == "hlotag-verify"
     assert [(d.file, d.line) for d in error.diagnostics if "'stablehlo.sine'" in d.message] == [(__file__, line)]

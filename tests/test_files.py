@@ -185,7 +185,7 @@ def test_rules_that_are_none_are_refused_at_their_line(case, tmp_path):
         hlotag.load_rules(tmp_path / "rules.toml")
 
 
-def test_rules_that_cannot_be_read_say_so_and_an_empty_file_has_none(tmp_path):
+def test_a_file_of_rules_is_missing_or_empty(tmp_path):
     for name in ("missing.toml", "."):
         with pytest.raises(OSError, match=str(tmp_path)):
             hlotag.load_rules(tmp_path / name)

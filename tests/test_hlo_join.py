@@ -229,7 +229,7 @@ def test_rules(case):
     assert sorted(found, key=str) == sorted(expected, key=str)
 
 
-def test_a_product_without_a_name_is_the_operand_that_has_its_size():
+def test_a_nameless_product_is_the_operand_of_its_size():
     arguments = [np.ones(shape, np.float32) for shape in ((7, 2, 4), (7, 2, 4, 4), (7, 8), (4, 8, 6), (7, 2))]
     with hlotag.stage():
         instructions = compiled_instructions(jax.jit(jax.value_and_grad(experts, (0, 3, 4))).lower(*arguments))

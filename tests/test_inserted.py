@@ -66,7 +66,7 @@ def test_a_gather_is_named_by_what_takes_its_value(rules, gathers):
     assert tags_of(*rules)["all-gather"] == gathers
 
 
-def test_a_combined_sum_has_the_values_of_all_but_of_a_key_of_one_place():
+def test_a_combined_sum_has_the_values_of_its_parts():
     attrs = {"k": "{n}", "_scheduling_group_id": "{n}"}
     rule = hlotag.Rule(attrs, op="all-reduce", scope="layer_{n}", phase="backward", inserted=True)
     found = [i.attributes for i in of_executable(compiled(rule))[0].instructions()]

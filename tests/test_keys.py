@@ -128,10 +128,13 @@ def test_reserved_keys_are_refused(key):
             write({name: "v"})
 
 
-def test_names_that_only_look_reserved_are_free_and_jaxs_own_api_is_jaxs_affair():
+def test_names_that_only_look_reserved_are_free():
     for name in ("xla.sdy", "xla_sdy.x", "compositex", "hlotagx", "original_shardings"):
         hlotag.tag(X, {name: "anything"})
         hlotag.Rule({name: "anything"}, op="x")
+
+
+def test_jaxs_own_api_may_use_reserved_keys():
     with hlotag.stage():
         f = lambda x: set_xla_metadata(jnp.sin(x), **{"xla.sdy.x": "v"})
         assert [op.entries for op in ops_of(jax.jit(f).lower(X))] == [{"xla.sdy.x": "v"}]
@@ -238,7 +241,7 @@ def test_jaxs_own_block_is_as_jax_does_it():
         assert gradient(f, "_scheduling_group_id")[1] >= without[1] > 0
 
 
-def test_keys_of_one_tag_have_each_its_own_policy_and_the_inner_block_decides():
+def test_each_key_has_its_own_policy():
     f = FORMS["value"]({"_scheduling_group_id": 40, "inlineable": False, "k": "v"})
     outer, inner = hlotag.tagged({"_scheduling_group_id": 40}), hlotag.tagged({"_scheduling_group_id": 41}, grad="same")
     removed = hlotag.tagged({"_scheduling_group_id": None})  # Which is no illegal value.
@@ -339,7 +342,7 @@ def test_bad_registrations(registry, arguments, message):
     assert keys.lookup("mine") is None
 
 
-def test_only_keys_registered_so_are_withheld_and_the_audit_says_so(registry):
+def test_keys_for_people_are_withheld(registry):
     hlotag.register_key("mine", derived="drop")
     hlotag.register_key("eyes", compiler=False)
     found = [{"mine": "1", "eyes": "2", "free": "3", "ragged_dot_tiling": "4", "MUST_FUSE": "5"}]
@@ -365,7 +368,7 @@ def test_of_many_threads_that_register_differently_one_wins(registry):
     assert {key for key in results if key} == {keys.lookup("mine")} and results.count(None) == 12
 
 
-def test_a_new_policy_is_seen_by_functions_that_were_traced_before(registry):
+def test_a_new_policy_traces_functions_again(registry):
     f = jax.jit(jax.grad(lambda x: FORMS["value"]({"mine": "v"})(x).sum()))
 
     def backward():
@@ -422,7 +425,7 @@ def test_keys_by_pattern_and_as_json(capsys):
     assert len(json.loads(capsys.readouterr().out)) == len(keys.catalogue())
 
 
-def test_named_keys_are_described_without_jax_and_an_unknown_name_is_an_error(capsys, run_python):
+def test_the_command_describes_named_keys(capsys, run_python):
     assert main(["keys", "_xla_loop*"]) == 0
     (key,) = (key for key in keys.catalogue() if key.name.startswith("_xla_loop"))
     assert f"\n{key.name}: {key.doc} With another value {key.otherwise}.\n" in capsys.readouterr().out

@@ -75,7 +75,7 @@ def connect(run_python: RunPython, directory: Path | str, code: str = CONNECT) -
     return answer["calls"]
 
 
-def test_the_first_use_writes_a_private_file_and_the_second_only_reads_it(run_python: RunPython, good_cache: Path) -> None:
+def test_the_second_use_only_reads_the_cache(run_python: RunPython, good_cache: Path) -> None:
     assert run_python("import hlotag.mlir.connection, hlotag._core; print(hlotag._core.is_installed())").stdout == "False\n"
     assert [stat.S_IMODE(path.stat().st_mode) for path in (good_cache, good_cache.parent)] == [0o600, 0o700]
     before = good_cache.read_bytes()
@@ -212,11 +212,12 @@ def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
     assert connect(run_python, cache.parent, CONNECT.replace("connection.ensure()\n", in_threads)) == []
 
 
-def test_a_library_that_is_not_loaded_is_not_installed_and_no_jaxlib_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, library: Library
-) -> None:
+def test_a_library_that_is_not_loaded_is_refused(library: Library) -> None:
     other = Library(library.version, sys.executable + ".absent", 1, 1)
     assert connection._install(other, read_symbols(library.path, _core.required_symbols())) is not None
+
+
+def test_no_jaxlib_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jaxlib", None)
     with pytest.raises(errors.IncompatibleJaxlibError, match="none that can be imported"):
         find_library()

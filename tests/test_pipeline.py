@@ -25,7 +25,7 @@ def full_text(module):
     return module.operation.get_asm(enable_debug_info=True)
 
 
-def test_a_module_is_changed_in_place_and_returned_unless_the_pipeline_is_empty():
+def test_a_module_is_changed_in_place():
     with new_context():
         module = parse_module(MODULE)
         before = full_text(module)

@@ -64,7 +64,7 @@ def test_unless_holds_in_functions_and_gradients():
     assert values == [op.entries["k"] for op in ops if "k" in op.entries] and {"v", "d"} == set(values)
 
 
-def test_values_take_text_from_the_innermost_path_and_must_be_legal():
+def test_values_take_text_from_the_path():
     rule = Rule({"k": "{n}-{m}"}, scope="layer_{n}/{m}", op="dot_general", grad={"k": "back {n}"})
     assert tags([rule]) == [("dot_general", f"{n}-attention") for n in range(3)]
     found = {value for _, value in tags([rule], jax.grad(model))}

@@ -164,7 +164,7 @@ def test_a_stage_may_be_entered_again_nested_and_from_threads():
     assert hlotag.active() is None
 
 
-def test_scopes_nest_and_end_with_exceptions_and_are_not_seen_by_other_threads():
+def test_stages_nest_in_their_own_thread():
     assert hlotag.active() is None
     with hlotag.stage() as outer:
         assert hlotag.active() is outer and in_a_thread(hlotag.active) is None

@@ -94,7 +94,7 @@ def test_precedence(staged, set_xla_metadata, f, expected):
 
 @pytest.mark.parametrize("where", ["branch", "loop", "inner jit", "checkpoint"])
 @pytest.mark.parametrize("grad", [False, True], ids=["forward", "grad"])
-def test_a_key_taken_away_stays_away_from_what_a_tagged_body_holds(staged, set_xla_metadata, where, grad):
+def test_a_removed_key_stays_away_from_a_body(staged, set_xla_metadata, where, grad):
     def body(x):
         with set_xla_metadata(k=None):
             y = jnp.cos(x)

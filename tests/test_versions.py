@@ -26,11 +26,14 @@ def test_the_range_is_the_same_everywhere():
         assert re.search(r"^jax(>=|==)", text, re.MULTILINE)
 
 
-def test_a_jax_without_tags_and_a_python_without_its_lock_are_refused_with_what_to_do(run_python):
+def test_a_jax_without_tags_is_refused(run_python):
     code = "import sys, jax; sys.modules['jax._src.xla_metadata'] = None\nimport hlotag; hlotag.enable()"
     done = run_python(code, may_fail=True)
     error = done.stderr[done.stderr.index("hlotag.errors.IncompatibleJaxlibError") :]
     assert done.returncode == 1 and f"pip install '{REQUIREMENT}'" in error and "xla_metadata" in error
+
+
+def test_a_python_without_its_lock_is_refused(run_python):
     done = run_python("import sys; sys._is_gil_enabled = lambda: False; import hlotag", may_fail=True)
     assert done.returncode == 1 and "ImportError: hlotag needs" in done.stderr and "PYTHON_GIL=1" in done.stderr
 

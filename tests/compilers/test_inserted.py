@@ -50,7 +50,7 @@ def effects(function, arguments, rules) -> dict[str, Effect]:
 
 
 @pytest.mark.skipif(PLATFORM != "tpu", reason="GPU's compiler runs nothing beside a gather in a group of plain products")
-def test_gathers_of_the_partitioner_run_beside_the_products_of_their_groups(four):
+def test_inserted_gathers_run_beside_their_group(four):
     rules = []
     for number in range(LAYERS - 1):
         rules.append(group(10 + number, op="dot_general", scope=f"layer_{number}"))
@@ -64,7 +64,7 @@ def test_gathers_of_the_partitioner_run_beside_the_products_of_their_groups(four
 
 
 @pytest.mark.skipif(PLATFORM != "gpu", reason="TPU has no streams")
-def test_a_gather_of_the_partitioner_runs_beside_a_call_on_a_stream(four):
+def test_an_inserted_gather_runs_beside_a_stream(four):
     gather = {"_scheduling_group_id": 7, "combiner_key": "second"}  # Else it is combined with the other gather.
     rules = [hlotag.Rule(gather, op="all-gather", scope="layer_0", inserted=True)]
     arguments = shapes(four, P("i"), P(), P("i"), P("i"))

@@ -59,7 +59,7 @@ _NO_TEXT = {
 
 
 @pytest.mark.skipif(key_probes.PLATFORM != "tpu", reason="once for all compilers")
-def test_the_compilers_have_the_keys_and_no_name_that_nobody_has_looked_at(monkeypatch):
+def test_the_catalogue_has_the_keys_of_the_compilers(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tools"))
     compiler_keys = importlib.import_module("compiler_keys")
     assert compiler_keys.absent(compiler_keys.catalogued(), compiler_keys.opened()) == _NO_TEXT[jax.__version__[:4]]

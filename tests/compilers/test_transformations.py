@@ -46,7 +46,7 @@ def has_attributes(modules: list[HloModule]) -> bool:
     return any("from" in i.attributes for module in modules for i in module.instructions())
 
 
-def test_the_compiler_goes_on_with_what_a_callback_gives_while_it_is_registered(compiler):
+def test_the_compiler_uses_what_a_callback_returns(compiler):
     with registered(compiler, with_attributes):
         assert has_attributes(compiled(compiler))
     assert not has_attributes(compiled(compiler))
