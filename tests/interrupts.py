@@ -98,7 +98,8 @@ def in_finally(file: str) -> set[int]:
     return {line for node in tries for line in range(node.finalbody[0].lineno, (node.finalbody[-1].end_lineno or 0) + 1)}
 
 
-def wrong(make: Callable[[], Callable[[], Any]], expected: tuple[str, str], every: int) -> tuple[int, list[str]]:
+def wrong(make: Callable[[], Callable[[], Any]], expected: tuple[str, str], every: int) -> tuple[str, list[str]]:
+    """How many lines were executed and tried, and those that leave hlotag wrong."""
     executed: dict[Place, None] = {}
     traced(make(), lambda place: executed.setdefault(place))
     found, places = [], list(executed)[sys.version_info.minor % every :: every]
@@ -120,7 +121,7 @@ def wrong(make: Callable[[], Callable[[], Any]], expected: tuple[str, str], ever
             result = f"{type(error).__name__}: {error}"
         if result:
             found.append(f"{os.path.relpath(place[0], PACKAGE)}:{place[1]}: {result[:80]}")
-    return len(places), found
+    return f"{len(executed)} lines, {len(places)} tried", found
 
 
 if __name__ == "__main__":
@@ -128,4 +129,4 @@ if __name__ == "__main__":
     reference = texts()
     for name in sys.argv[1:] or WORK:
         count, lines = wrong(WORK[name], reference, int(os.environ.get("INTERRUPT_EVERY", EVERY[name])))
-        print(name, f"{count} lines", *lines, sep="\n")
+        print(name, count, *lines, sep="\n")

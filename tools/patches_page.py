@@ -19,6 +19,7 @@ _PAGE = """\
 
 hlotag wraps these attributes of JAX while a stage is on, and some as long as a module of a stage lives. A wrapper calls
 the function that it found. Importing hlotag wraps none. JAX has no public hook at any of these places.
+`xla_metadata_value_p` and `xla_metadata_call_p` are primitives of `jax._src.xla_metadata`.
 
 hlotag also registers two things with JAX: its folder, so that locations and tracebacks leave out its frames, and one
 function with each XLA compiler in use.

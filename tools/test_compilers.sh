@@ -11,6 +11,8 @@ export HLOTAG_CACHE_DIR=$PWD/build/cache
 failed=()
 missing=()
 mkdir -p build/logs
+# Ctrl-C does not reach what runs in the background.
+trap 'trap - INT TERM; kill 0' INT TERM
 
 test_platform() { # test_platform PLATFORM TESTS: runs tests of the current version, and prints their output at the end
   local log=build/logs/compilers-$version-$1.log result=0
@@ -30,7 +32,7 @@ for version in "$@"; do
   elif ! PATH="$PWD/$venv/bin:$PATH" "$venv/bin/python" -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .; then
     failed+=("Python $version: install")
   else
-    # Each of these keeps little more than one core busy.
+    # Side by side, on two cores, these take less time than one after the other.
     test_platform gpu tests/compilers &
     gpu=$!
     test_platform tpu tests/compilers &

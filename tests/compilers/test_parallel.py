@@ -87,7 +87,7 @@ def test_collectives_have_the_tags_of_all_that_they_came_from(four, name):
             assert sizes == number_of_elements(i) * parts, (i, i.attributes)
 
 
-@pytest.mark.parametrize("name", ["data jit", "sharded jit", "tensor shard_map", "pipeline shard_map"])
+@pytest.mark.parametrize("name", parallel_programs.PROGRAMS)
 def test_all_but_attributes_is_as_the_compiler_made_it(four, name):
     one_tag = {"rules": [hlotag.Rule({"k": "v"}, op="*")]}
     own_tags = {"pipeline": f"{hlotag.DEFAULT_PIPELINE},{NUMBER}"}

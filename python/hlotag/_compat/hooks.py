@@ -147,13 +147,11 @@ def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -
     from the original, the switch and the class.
     """
     purpose = Purpose("value tags: which equations one operation makes", "value tags cover one equation only")
-    of_held, held = (
-        "self, trace, args, avals, params",
-        purpose._replace(use=f"{purpose.use}, for a `bind` taken before the stage"),
-    )
+    of_held = purpose._replace(use=f"{purpose.use}, for a `bind` taken before the stage")
+    bind, held = partial(wrap_bind, owner=Primitive), partial(wrap_held, owner=Primitive)
     return (
-        SwitchingPatch(Primitive, "bind", "self, *args", partial(wrap_bind, owner=Primitive), purpose),
-        SwitchingPatch(Primitive, "bind_with_trace", of_held, partial(wrap_held, owner=Primitive), held),
+        SwitchingPatch(Primitive, "bind", "self, *args", bind, purpose),
+        SwitchingPatch(Primitive, "bind_with_trace", "self, trace, args, avals, params", held, of_held),
     )
 
 
@@ -164,8 +162,7 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
     values with `==`, for which True, 1 and 1.0 are equal.
     """
     purpose = Purpose("blocks: `None` removes a key", "outer tags come back in the block")
-    replacement = lambda original, metadata: original(metadata_of(metadata))  # noqa: E731
-    return Patch(xla_metadata_lib, "filter_nones", "d", replacement, purpose)
+    return Patch(xla_metadata_lib, "filter_nones", "d", lambda original, metadata: original(metadata_of(metadata)), purpose)
 
 
 def equation_patch(wrap: Callable[..., Any]) -> Patch:
@@ -239,7 +236,7 @@ def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] |
     purpose = Purpose("value tags by JAX's function, `set_xla_metadata(x, ...)`", "autodiff drops them")
     return (
         Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", bind_with_trace, purpose),
-        _JvpPatch(VALUE_TAG, jvp, Purpose("value tags by JAX's function, under `jvp`", "tangents are tagged twice")),
+        _JvpPatch(VALUE_TAG, jvp, Purpose("value tags by JAX's function, under `jvp`", "the tag of a tangent is recorded twice")),
     )
 
 

@@ -131,7 +131,7 @@ def name_stack_patches(enter: Callable[[Callable, Any], Any], leave: Callable[..
 
 def jit_patch(call: Callable[..., Any]) -> Patch:
     """Wraps the look-up of a jitted function's jaxpr, which traces the function: `call(original, fun, *args)`."""
-    purpose = Purpose("rules by function or source", "such rules match nothing in jitted functions")
+    purpose = Purpose("rules by function or source", "rules by function match nothing, those by source miss jitted functions")
     return Patch(pjit, "_infer_params", "fun, ji, args, kwargs", call, purpose)
 
 
@@ -181,7 +181,8 @@ def recording_patches(ambient_for: Callable[[Any, Any], Any]) -> tuple[Patch, ..
     of_trace = "self, in_tracers, out_avals, primitive, params, effects, source_info, ctx"
     of_recipe = "trace, in_tracers, out_tracers, primitive, params, effects, source_info, ctx"
     purpose = Purpose("rules by source", "such rules match nothing")
-    recipes = Purpose("rules by source, in `custom_jvp`", "such rules match nothing there")
-    return Patch(DynamicJaxprTrace, "make_eqn", of_trace, record, purpose), Patch(
-        pe, "new_eqn_recipe", of_recipe, record, recipes
+    of_recipes = Purpose("rules by source, in the older partial evaluation", "such rules may miss equations that it makes")
+    return (
+        Patch(DynamicJaxprTrace, "make_eqn", of_trace, record, purpose),
+        Patch(pe, "new_eqn_recipe", of_recipe, record, of_recipes),
     )

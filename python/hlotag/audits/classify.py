@@ -275,7 +275,7 @@ class _View:
         main = self.matching.main.get(number, [])
         tagged = [i for i in main if self._has(i, key, value) and not self._is_borrowed(i, number, key, value)]
         if tagged:
-            return self._step_of_tagged(number, key, main, tagged)
+            return self._judge_tagged(number, key, main, tagged)
         if main := [i for i in main if not self._is_named_after_another(i, number)]:
             return Step(self._capture.form, TagState.LOST, detail=self._why_lost(main, key))
         glue = [i for i in self.matching.glue.get(number, ()) if i.opcode not in _NO_EVIDENCE and self._has(i, key, value)]
@@ -286,7 +286,7 @@ class _View:
             return Step(self._capture.form, TagState.MOVED, detail=detail, instructions=(stray.name,))
         return self._gone(number)
 
-    def _step_of_tagged(self, number: int, key: str, main: list[Instruction], tagged: list[Instruction]) -> Step:
+    def _judge_tagged(self, number: int, key: str, main: list[Instruction], tagged: list[Instruction]) -> Step:
         """The state of a tag that at least one instruction of the operation has."""
         state, by, detail = TagState.KEPT, "", ""
         restored = self._capture.restored

@@ -56,7 +56,7 @@ def stamp(executable: bytes, origin: dict[str, Any]) -> bytes:
 
 
 def remove_stamp(serialized: bytes) -> tuple[bytes, dict[str, Any] | None]:
-    """Splits the result of stamp. The origin of jaxlib's own bytes is None.
+    """Splits the result of `stamp`. The origin of jaxlib's own bytes is None.
 
     Raises:
         XlaError: The bytes are damaged.

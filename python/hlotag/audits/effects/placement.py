@@ -76,7 +76,7 @@ def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | 
     if not moves:
         return Seen(0, f"no move {where}", is_done=False)
     described = list_some([_describe(move, owners.get(move, ())) for move in moves], _LISTED)
-    size = in_words(0, sum(map(_find_moved, moves)))
+    size = in_words(0, sum(map(_count_moved_bytes, moves)))
     evidence = f"{count(len(moves), 'move')} of {size} {where} for {count(len(members), 'operation')}: {described}"
     if without and len(owners) == len(moves):
         places = dict.fromkeys(member.op.source or member.op.name for member in without)
@@ -93,7 +93,7 @@ def _returns(moves: Sequence[Instruction], schedule: Schedule) -> str:
         back = min((i for i in users if i.computation is move.computation), key=schedule.position, default=None)
         if back is not None:
             between = schedule.sequence_of(move)[schedule.position(end) + 1 : schedule.position(back)]
-            stays.append((sum(map(schedule.computes, between)), _find_moved(move), end.name, back.name))
+            stays.append((sum(map(schedule.computes, between)), _count_moved_bytes(move), end.name, back.name))
     if not stays:
         return ""
     at_once = [stay for stay in stays if not stay[0]]
@@ -111,7 +111,7 @@ def _returns(moves: Sequence[Instruction], schedule: Schedule) -> str:
     )
 
 
-def _find_moved(move: Instruction) -> int:
+def _count_moved_bytes(move: Instruction) -> int:
     """How many bytes a move copies. It may write to a part of a buffer, or read a part."""
     written = destination(move)
     is_host = HOST_MEMORY in memory_spaces(written)
