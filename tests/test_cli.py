@@ -72,7 +72,8 @@ def test_the_examples_of_help_run(command, capsys):
     text = help_of(command, capsys)
     examples = re.findall(r"hlotag(?:-opt)? [^|>#\n)]*", text.partition("examples:")[2].partition("\n\n")[0])
     assert examples
-    Path("train.py").write_text(STEP)
+    for name in ("train.py", "old.py", "new.py"):
+        Path(name).write_text(STEP)
     for example in examples:
         arguments = shlex.split(example)
         expected: tuple[list[int], str] = [0], ""
@@ -82,6 +83,8 @@ def test_the_examples_of_help_run(command, capsys):
             expected = [2], "audit.json: No such file"
         elif arguments[1] == "profile" and "--baseline" in arguments:
             expected = [0, 1], "slower than in profile.json"
+        elif "--against" in arguments:
+            expected = [0, 1], "slower than in old.py:step"
         assert status_of(arguments) in expected[0], example
         said = capsys.readouterr().err
         assert expected[1] in said and bool(said) == bool(expected[1])

@@ -142,7 +142,8 @@ def test_a_trace_that_was_made_elsewhere_is_joined_with_an_audit(tmp_path):
             with jax.profiler.StepTraceAnnotation("train", step_num=number):
                 jax.block_until_ready(step(WEIGHTS, X))
     profile = hlotag.profile(trace_dir=tmp_path, audit=tmp_path / "audit.json")
-    assert (len(profile.steps), places(profile, "layer")) == (4, PROGRAMS["train"][1])
+    assert 2 <= len(profile.steps) <= 4  # Slow first ones are left out.
+    assert places(profile, "layer") == PROGRAMS["train"][1]
     assert profile.rows == hlotag.profile(trace_dir=tmp_path, audit=audit).rows
     assert_sums(profile)
 
@@ -172,7 +173,7 @@ def test_a_program_without_tags_is_shown_by_line_and_scope():
     program = jax.jit(lambda x: jnp.tanh(x @ x))
     profile = hlotag.profile(program, X)
     assert (profile.untagged, list(profile.tables())) == (pytest.approx(profile.in_operations), [])
-    assert profile.notes == ('No operation has a tag. by="source" groups by line, by="scope:2" by named scopes.',)
+    assert 'No operation has a tag. by="source" groups by line, by="scope:2" by named scopes.' in profile.notes
     by_line = places(hlotag.profile(program, X, by="source"), "source")
     assert {value.partition(":")[0] for value, _ in by_line} == {"test_profile.py"}
 

@@ -46,8 +46,8 @@ def traced(tmp_path):
     traces.write(tmp_path / "trace", host(step(0, 0, 4), thunk("dot.1", 1, 2), step(1, 10, 6), thunk("dot.1", 11, 4)))
     op = PROGRAM.parts("dot.1")[0].op._asdict()
     tag = {"key": "layer", "value": FORGED, "op": 0, "state": "kept", "steps": []}
-    instruction = {"name": "dot.1", "opcode": "dot", "fusion": "", "ops": [0], "scope": "", "phase": "forward"}
-    audit = {"schema": "hlotag.audit/5", "name": "jit_step", "problems": []}
+    instruction = {"name": "dot.1", "opcode": "dot", "ops": [0], "parts": [], "carries": [], "phase": "forward", "effort": 1}
+    audit = {"schema": "hlotag.audit/6", "name": "jit_step", "problems": []}
     audit |= {"ops": [op], "tags": [tag], "instructions": [instruction]}
     (tmp_path / "audit.json").write_text(json.dumps(audit))
     return ["profile", "trace", "--audit", "audit.json"]
@@ -80,18 +80,41 @@ def test_a_trace_is_profiled_and_shown_safely(traced, capsys):
     assert (again.steps, again.rows[0].value, again.sentence) == ((4e-3, 6e-3), FORGED, json.loads(written)["sentence"])
 
 
-def test_a_baseline_finds_what_became_slower(traced, capsys):
-    assert main([*traced, "--json", "p.json"]) == 0
-    assert main([*traced, "--baseline", "p.json"]) == 0
+def test_a_baseline_finds_what_became_slower(tmp_path, capsys):
+    for name, product in (("before", 1), ("now", 3)):
+        events = [
+            e for n in range(6) for e in (step(n, 10 * n, 8), thunk("dot.1", 10 * n, product), thunk("sine.1", 10 * n + 4, 2))
+        ]
+        (tmp_path / name).mkdir()
+        traces.write(tmp_path / name, host(*events))
+    ops = [PROGRAM.parts(name)[0].op._asdict() | {"id": n} for n, name in enumerate(("dot.1", "sine.1"))]
+    tags = [{"key": "layer", "value": str(n), "op": n, "state": "kept", "steps": []} for n in range(2)]
+    instructions = [{"name": n, "opcode": n, "ops": [k], "parts": [], "carries": []} for k, n in enumerate(("dot.1", "sine.1"))]
+    audit = {
+        "schema": "hlotag.audit/6",
+        "name": "jit_step",
+        "problems": [],
+        "ops": ops,
+        "tags": tags,
+        "instructions": instructions,
+    }
+    Path("audit.json").write_text(json.dumps(audit))
+    assert main(["profile", "before", "--audit", "audit.json", "--json", "p.json"]) == 0
+    assert main(["profile", "before", "--audit", "audit.json", "--baseline", "p.json"]) == 0
     assert "0 rows slower" in capsys.readouterr().err
-    document = json.loads(Path("p.json").read_text())
-    for row in document["rows"]:
-        row["steps"] = [seconds / 10 for seconds in row["steps"]]
-    Path("p.json").write_text(json.dumps(document))
-    assert main([*traced, "--baseline", "p.json"]) == 1
+    assert main(["profile", "now", "--audit", "audit.json", "--baseline", "p.json"]) == 1
     err = capsys.readouterr().err
-    assert "slower: layer=" in err and "forward: 300 us -> 3 ms (+900%, steps vary by 2 ms)" in err
-    assert "2 rows slower than in p.json" in err
+    assert "slower: layer=0, forward: 1 ms -> 3 ms (+200% ±" in err and "1 row slower than in p.json" in err
+
+
+def test_two_programs_are_compared_in_turns(capsys):
+    longer = STEP.replace("jnp.ones((64, 64))", "jnp.ones((512, 512))")
+    assert longer != STEP
+    Path("longer.py").write_text(longer)
+    assert main(["profile", "longer.py:step", "--against", "train.py:step", "--steps", "8", "--json", "p.json"]) == 1
+    err = capsys.readouterr().err
+    assert "slower: step: " in err and "slower than in train.py:step" in err
+    assert len(json.loads(Path("p.json").read_text())["steps"]) == 8
 
 
 ERRORS = [
@@ -125,7 +148,7 @@ def test_json_that_is_no_profile_is_an_error():
     whole = json.loads(as_json.dumps(Timing("jit_f", ("CPU:0",), (1.0,), (row,))))
     for text, message in [
         ("{", "not JSON"),
-        (json.dumps(whole | {"schema": "hlotag.audit/5"}), "expected a profile with schema 'hlotag.profile/1'"),
+        (json.dumps(whole | {"schema": "hlotag.audit/6"}), "expected a profile with schema 'hlotag.profile/1'"),
         (json.dumps({name: value for name, value in whole.items() if name != "rows"}), "incomplete.*rows"),
         (json.dumps(whole | {"rows": [{"key": "k"}]}), "incomplete"),
         (json.dumps(whole | {"steps": ["a"]}), "incomplete"),
@@ -136,21 +159,50 @@ def test_json_that_is_no_profile_is_an_error():
         hlotag.Profile(**vars(as_json.loads(json.dumps(whole), "p.json"))).to_perfetto("t.json")
 
 
-def timing(**rows: tuple[float, ...]) -> Timing:
-    made = [Row("layer", value, "forward", sum(steps) / len(steps), 0.5, 1, steps=steps) for value, steps in rows.items()]
-    steps = tuple(map(sum, zip(*rows.values(), strict=True)))
-    return Timing("jit_f", ("CPU:0",), steps, tuple(made))
+def timing(scale: float = 1.0, noise: float = 0.0, count: int = 10, **rows: float) -> Timing:
+    """A profile whose rows have these seconds in each step, with a noise of its own in each row."""
+    factors = {value: [scale * (1 + noise * ((7 * n + 3 * k) % 5 - 2)) for n in range(count)] for k, value in enumerate(rows)}
+    steps = {value: tuple(seconds * factor for factor in factors[value]) for value, seconds in rows.items()}
+    made = [Row("layer", value, "forward", sum(each) / count, 0.5, 1, steps=each) for value, each in steps.items()]
+    return Timing("jit_f", ("CPU:0",), tuple(map(sum, zip(*steps.values(), strict=True))), tuple(made))
 
 
-def test_only_differences_larger_than_the_steps_vary_are_changes():
-    before = timing(a=(1.0, 1.2), b=(1.0, 1.0), c=(1.0, 1.0), d=(0.001, 0.001))
-    now = timing(a=(1.2, 1.3), b=(2.0, 2.1), e=(0.5, 0.5), d=(0.002, 0.002))
-    found = changes(now, before)
-    assert [(change.name, change.is_slower) for change in found] == [
-        *(("layer=b, forward", True), ("layer=c, forward", False), ("step", True), ("layer=e, forward", True))
+LAYERS = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0}
+# By name: how the layers, the whole machine and the noise of steps changed, and the names of what is listed.
+CHANGES = {
+    "a layer that takes half as long again": ({"b": 1.5}, 1.0, 0.05, ["layer=b, forward"]),
+    "the more noise, the more it takes": ({"b": 1.5}, 1.0, 0.2, []),
+    "a busy machine slows all layers alike": ({}, 2.0, 0.05, []),
+    "on a busy machine, one layer by more than the others": ({"b": 2.0}, 2.0, 0.02, ["layer=b, forward", "step"]),
+    "a layer that is gone, and one that is new": (
+        {"d": 0.0, "e": 1.0},
+        1.0,
+        0.02,
+        ["layer=d, forward", "layer=e, forward"],
+    ),
+    "less than a hundredth of a step": ({"e": 0.01}, 1.0, 0.0, []),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_what_is_listed_is_more_than_chance(case):
+    layers, scale, noise, expected = CHANGES[case]
+    found = changes(timing(scale, noise, **LAYERS | layers), timing(1.0, noise, **LAYERS))
+    assert sorted(change.name for change in found) == sorted(expected)
+
+
+def test_more_steps_make_a_comparison_surer():
+    margins = [
+        changes(timing(1.0, 0.1, count, **LAYERS | {"b": 99.0}), timing(1.0, 0.1, count, **LAYERS))[0].margin
+        for count in (4, 8, 32, 128)
     ]
-    assert str(found[0]) == "layer=b, forward: 1 s -> 2.05 s (+105%, steps vary by 100 ms)"
-    assert str(found[3]) == "layer=e, forward: 0 -> 500 ms (new, steps vary by 0)"
+    assert margins == sorted(margins, reverse=True) and margins[0] > 1.5 * margins[-1]
+
+
+def test_a_change_is_one_line():
+    found = changes(timing(**LAYERS | {"b": 2.0, "e": 2.0}), timing(**LAYERS | {"e": 0.0}))
+    lines = [str(change) for change in found]
+    assert "layer=e, forward: 0 -> 2 s (new)" in lines and "step: 4 s -> 7 s (+75% ± 24%)" in lines
 
 
 def test_times_are_written_in_a_unit_that_fits():

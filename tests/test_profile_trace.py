@@ -20,25 +20,27 @@ def operation(number: int, name: str, **fields: Any) -> Op:
     return Op(number, f"stablehlo.{name}", **fields)
 
 
-# Layer 0 has a product and layer 1 two, of which one is backward. A fusion computes one operation of each, with 3 and 1 flop.
+# Layer 0 has a product and layer 1 two, of which one is backward. A fusion computes one operation of each, with efforts 3 and 1.
 OPS = [
-    operation(0, "dot_general", flops=8, file="/m.py", line=3),
-    operation(1, "dot_general", flops=8, file="/m.py", line=4),
-    operation(2, "dot_general", flops=8, phase="backward"),
-    operation(3, "tanh", flops=3),
-    operation(4, "add", flops=1),
+    operation(0, "dot_general", file="/m.py", line=3),
+    operation(1, "dot_general", file="/m.py", line=4),
+    operation(2, "dot_general", phase="backward"),
+    operation(3, "tanh"),
+    operation(4, "add"),
     operation(5, "while"),
-    operation(6, "sine", flops=1),
+    operation(6, "sine"),
 ]
 TAGS = [("layer", value, op) for op, value in enumerate("01101")] + [("block", "mlp", 0)]
+LOOP = {"effort": 8, "caller": "while.1"}
 INSTRUCTIONS = [
-    Instruction("dot.1", "dot", ops=(0,), scope="a/b/c", phase="forward"),
-    Instruction("dot.2", "dot", ops=(1,), scope="a/b", phase="forward"),
-    Instruction("dot.3", "dot", ops=(2,), scope="a", phase="backward"),
-    Instruction("tanh.1", "tanh", "fusion.1", (3,), "", "forward"),
-    Instruction("add.1", "add", "fusion.1", (4,), "", "forward"),
+    Instruction("dot.1", "dot", ops=(0,), scope="a/b/c", phase="forward", **LOOP),
+    Instruction("dot.2", "dot", ops=(1,), scope="a/b", phase="forward", **LOOP),
+    Instruction("dot.3", "dot", ops=(2,), scope="a", phase="backward", **LOOP),
+    Instruction("tanh.1", "tanh", "fusion.1", (3,), phase="forward", effort=3),
+    Instruction("add.1", "add", "fusion.1", (4,), phase="forward", effort=1),
     Instruction("while.1", "while", ops=(5,), phase="forward"),
-    Instruction("sine.1", "sine", ops=(6,), phase="forward"),
+    Instruction("sine.1", "sine", ops=(6,), phase="forward", effort=1),
+    Instruction("copy.7", "copy"),
 ]
 PROGRAM = Program("jit_step", OPS, TAGS, INSTRUCTIONS)
 
@@ -54,7 +56,7 @@ def step(number: int, start: float, duration: float) -> traces.Event:
 
 def profiled(tmp_path: Path, planes: traces.Planes, by: Any = None, program: Program = PROGRAM) -> Profile:
     file = traces.write(tmp_path, planes)
-    found = profile_of(program, trace.read(file, program.name, program.kernels), by)
+    found = profile_of(program, trace.read(file, program.name, program.kernels), by, may_warm_up=True)
     for key in {row.key for row in found.rows if row.key}:
         assert sum(row.seconds for row in found.rows if row.key in ("", key)) == pytest.approx(found.total_seconds)
         assert sum(row.share for row in found.rows if row.key in ("", key)) == pytest.approx(1)
@@ -81,19 +83,49 @@ def test_each_value_has_its_time_and_the_rest_is_named(tmp_path):
     assert [(hot.name, hot.source) for hot in found.instructions[:2]] == [("dot.3", ""), ("dot.1", "m.py:3")]
 
 
-def test_a_fusion_is_divided_by_the_work_of_its_operations(tmp_path):
+def test_a_fusion_is_divided_by_the_work_of_its_instructions(tmp_path):
     found = profiled(tmp_path, host(thunk("fusion.1", 0, 8)))
     assert milliseconds(found) == {("0", "forward"): 6, ("1", "forward"): 2, ("no instruction", ""): 0}
     assert found.split == pytest.approx(8e-3)
     assert [row.split for row in found.rows if row.key == "layer"] == pytest.approx([6e-3, 2e-3])
 
 
-def test_work_of_operations_without_flops_is_their_bytes(tmp_path):
-    ops = [operation(0, "reshape", bytes=1), operation(1, "transpose", bytes=3), operation(2, "constant")]
-    inside = [Instruction(f"i.{n}", "copy", "fusion.1", (n,), "", "forward") for n in range(3)]
-    program = Program("jit_step", ops, [("k", str(n), n) for n in range(3)], inside)
+# By name: fields of the instructions in a fusion, and the parts of its time that operations 0, 1 and 2 have.
+DIVISIONS = {
+    "what computes has the work, not what carries": (
+        [{"ops": (0,), "effort": 6}, {"ops": (1,), "carries": (2,), "effort": 2}],
+        (6, 2, 0),
+    ),
+    "a piece of an expansion has its work": ([{"ops": (0,), "effort": 6}, {"parts": (1,), "effort": 2}], (6, 2, 0)),
+    "merged operations have equal parts": ([{"ops": (0, 1), "effort": 4}, {"ops": (2,), "effort": 4}], (2, 2, 4)),
+    "a loop in it counts as often as it runs": ([{"ops": (0,), "effort": 1, "runs": 3}, {"ops": (1,), "effort": 5}], (3, 5, 0)),
+    "without work, each instruction counts alike": ([{"carries": (0,)}, {"carries": (1,)}], (4, 4, 0)),
+}
+
+
+@pytest.mark.parametrize("case", DIVISIONS)
+def test_work_belongs_to_instructions(case, tmp_path):
+    fields, expected = DIVISIONS[case]
+    inside = [Instruction(f"i.{n}", "add", "fusion.1", phase="forward", **each) for n, each in enumerate(fields)]
+    program = Program("jit_step", OPS, [("k", str(n), n) for n in range(3)], inside)
     found = profiled(tmp_path, host(thunk("fusion.1", 0, 8)), program=program)
-    assert milliseconds(found, "k") == {("0", "forward"): 2, ("1", "forward"): 6, ("no instruction", ""): 0}
+    rows = {value: ms for (value, phase), ms in milliseconds(found, "k").items() if phase}
+    assert rows == {str(n): ms for n, ms in enumerate(expected) if ms}
+
+
+def test_a_call_without_events_inside_has_the_time_of_what_it_runs(tmp_path):
+    """XLA's CPU compiler makes one event of a small loop: a call of a computation with the loop."""
+    inside = [
+        Instruction("call.1", "call"),
+        Instruction("while.2", "while", ops=(5,), phase="forward", caller="call.1"),
+        Instruction("tanh.2", "tanh", "fusion.2", (3,), phase="forward", effort=3, caller="while.2"),
+        Instruction("add.2", "add", ops=(4,), phase="forward", effort=1, caller="while.2"),
+    ]
+    program = Program("jit_step", OPS, TAGS, inside)
+    found = profiled(tmp_path, host(thunk("call.1", 0, 8)), program=program)
+    assert milliseconds(found) == {("0", "forward"): 6, ("1", "forward"): 2, ("no instruction", ""): 0}
+    both = profiled(tmp_path, host(thunk("call.1", 0, 8), thunk("add.2", 2, 4)), program=program)
+    assert milliseconds(both) == {("1", "forward"): 4, ("no instruction", ""): 4}
 
 
 # By name: the events of a step of 10 ms, those of a second thread, the milliseconds of layer 0 and of both phases of layer 1, and
@@ -130,6 +162,19 @@ def test_time_counts_once(case, tmp_path):
     if not second:
         assert {(r.value, r.phase): pytest.approx(r.busy * 1e3) for r in found.rows if r.key == "layer"} == layers
     assert {hot.name: hot.events for hot in found.instructions} == counts
+
+
+def test_a_trace_of_another_program_is_an_error(tmp_path):
+    with pytest.raises(ParseError, match=r"are of different programs: the trace has dot\.9, which the audit lacks; audit the"):
+        profiled(tmp_path, host(step(0, 0, 10), thunk("dot.1", 0, 6), thunk("dot.9", 6, 1)))
+
+
+def test_slow_first_steps_are_left_out(tmp_path):
+    lengths = (9, 2, 2, 2, 3)
+    events = [e for n, length in enumerate(lengths) for e in (step(n, 10 * n, length), thunk("dot.1", 10 * n, length))]
+    found = profiled(tmp_path, host(*events))
+    assert found.steps == pytest.approx((2e-3, 2e-3, 2e-3, 3e-3))
+    assert found.notes == ("Left out as warm-up: 1 first step, which took 9 ms.",)
 
 
 def test_threads_that_run_at_once_are_both_busy(tmp_path):

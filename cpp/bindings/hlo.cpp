@@ -6,6 +6,7 @@
 
 #include "hlotag/hlo/join.h"
 #include "hlotag/hlo/restore.h"
+#include "hlotag/hlo/work.h"
 #include "hlotag/ir/ir.h"
 
 #include <nanobind/stl/string_view.h>
@@ -58,8 +59,9 @@ public:
 
   Traits traitsOf(std::string_view name) override {
     nb::tuple traits(traits_(toStr(name)));
-    return {toString(traits[0]), nb::cast<bool>(traits[1]), nb::cast<bool>(traits[2]),
-            nb::cast<bool>(traits[3]), toString(traits[4])};
+    return {toString(traits[0]),       nb::cast<bool>(traits[1]), nb::cast<bool>(traits[2]),
+            nb::cast<bool>(traits[3]), toString(traits[4]),       nb::cast<bool>(traits[5]),
+            nb::cast<bool>(traits[6])};
   }
   bool mayBe(std::string_view name, std::string_view opcode) override {
     return nb::cast<bool>(mayBe_(toStr(name), toStr(opcode)));
@@ -77,9 +79,11 @@ public:
         labelFor_(rules.attr("label_for")) {}
 
   hlo::Entries entriesFor(const Case &instruction) override {
-    auto found = nb::cast<nb::dict>(entriesFor_(toDict(instruction.before), instruction.own,
-                                                instruction.callers, instruction.isOperation,
-                                                instruction.isCombined));
+    auto found = nb::cast<nb::dict>(
+        entriesFor_(toDict(instruction.before), instruction.own, instruction.callers,
+                    instruction.isOperation, instruction.isCombined,
+                    nb::arg("inside") =
+                        instruction.inside ? nb::object(toDict(*instruction.inside)) : nb::none()));
     hlo::Entries entries;
     for (auto [key, value] : found)
       entries[toString(key)] = toString(value);
@@ -142,6 +146,17 @@ nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes,
       hlo::setCallsApart(names.back(), program);
     }
     return toTuples(hlo::join(module, kinds, program, names));
+  });
+}
+
+nb::list measureWork(const nb::bytes &data, nb::handle opcodes) {
+  return withModule(data, [&](std::string_view bytes) {
+    Opcodes asked(opcodes);
+    hlo::Kinds kinds(asked);
+    nb::list made;
+    for (const hlo::Work &work : hlo::measureWork(hlo::Module(bytes, kinds)))
+      made.append(nb::make_tuple(work.flops, work.bytes, work.effort()));
+    return made;
   });
 }
 
@@ -222,6 +237,8 @@ void python::bindHlo(nb::module_ &m) {
       .def("restore", &restore, nb::arg("module"), nb::arg("opcodes"), nb::arg("rules"),
            nb::kw_only(), nb::arg("keeps_numbers"),
            "The module with the entries from `rules`; without numbers, unless it keeps them.");
+  m.def("measure_work", &measureWork, nb::arg("module"), nb::arg("opcodes"),
+        "(flops, bytes, both on one scale) of each instruction, in the module's order.");
   m.def("join_rules", &hlo::joinRuleNames, "The names of the rules of `Program.join`, in order.");
   m.def("chain_frames", &chainFrames, nb::arg("module"),
         "The module with stack frames that keep their ids when XLA reads it.");

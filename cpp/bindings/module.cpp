@@ -78,7 +78,7 @@ nb::list provenance(nb::handle capsule) {
     if (item.op == module)
       continue;
     const analysis::Origin &origin = provenance.of(item.op);
-    std::string_view name = provenance.text(origin.scope);
+    std::string name = analysis::namedScopes(provenance.text(origin.scope));
     std::string_view phase = analysis::phaseOf(provenance.text(origin.transforms), origin.rematted);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
     result.append(nb::make_tuple(nb::str(name.data(), name.size()), phase,
@@ -192,7 +192,7 @@ void bindAnalyses(nb::module_ &m) {
       "name_path",
       [](std::string_view name) {
         analysis::NamePath path = analysis::parseName(name);
-        return nb::make_tuple(path.scope(), analysis::phaseOf(path.transforms, path.rematted));
+        return nb::make_tuple(analysis::namedScopes(path.scope()), analysis::phaseOf(path.transforms, path.rematted));
       },
       nb::arg("name"),
       "The scopes in a name of JAX's, and the phase: empty if not differentiated.");

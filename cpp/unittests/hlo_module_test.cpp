@@ -16,7 +16,7 @@ namespace {
 /// Opcodes without traits: each name becomes itself only.
 struct NoOpcodes final : Opcodes {
   Traits traitsOf(std::string_view name) override {
-    return {std::string(name), false, false, false, {}};
+    return {std::string(name), false, false, false, {}, false, false};
   }
   bool mayBe(std::string_view, std::string_view) override { return false; }
 };

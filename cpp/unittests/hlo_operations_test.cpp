@@ -12,7 +12,7 @@ namespace {
 struct ReshapeOpcodes final : Opcodes {
   Traits traitsOf(std::string_view name) override {
     bool isMove = name == "reshape";
-    return {std::string(name), isMove, isMove, false, {}};
+    return {std::string(name), isMove, isMove, false, {}, false, isMove};
   }
   bool mayBe(std::string_view name, std::string_view opcode) override { return name == opcode; }
 };

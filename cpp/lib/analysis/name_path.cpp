@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/analysis/name_path.h"
 
+#include "hlotag/ir/support.h"
+
 #include <algorithm>
 #include <charconv>
 
@@ -113,6 +115,24 @@ std::string unescape(std::string_view name) {
     name.remove_prefix(start + length);
   }
   return text += name;
+}
+
+std::string namedScopes(std::string_view path) {
+  std::vector<std::string_view> scopes;
+  for (std::string_view element : splitName(path)) {
+    std::string_view outer = scopes.empty() ? std::string_view() : scopes.back();
+    bool isLoop = outer == "while" && (element == "body" || element == "cond");
+    bool isBranch =
+        outer == "cond" && ir::startsWith(element, "branch_") && ir::endsWith(element, "_fun");
+    if (isLoop || isBranch)
+      scopes.pop_back();
+    else
+      scopes.push_back(element);
+  }
+  std::string joined;
+  for (std::string_view scope : scopes)
+    joined.append(joined.empty() ? "" : "/").append(scope);
+  return joined;
 }
 
 NamePath parseName(std::string_view name) {

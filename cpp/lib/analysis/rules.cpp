@@ -154,24 +154,6 @@ std::string Rule::name() const {
   return "rule " + std::to_string(number) + (at.empty() ? "" : " (" + at + ")");
 }
 
-std::string namedScopes(std::string_view path) {
-  std::vector<std::string_view> scopes;
-  for (std::string_view element : splitName(path)) {
-    std::string_view outer = scopes.empty() ? std::string_view() : scopes.back();
-    bool isLoop = outer == "while" && (element == "body" || element == "cond");
-    bool isBranch =
-        outer == "cond" && ir::startsWith(element, "branch_") && ir::endsWith(element, "_fun");
-    if (isLoop || isBranch)
-      scopes.pop_back();
-    else
-      scopes.push_back(element);
-  }
-  std::string joined;
-  for (std::string_view scope : scopes)
-    joined.append(joined.empty() ? "" : "/").append(scope);
-  return joined;
-}
-
 std::optional<std::string> *Patterns::field(std::string_view name) {
   return name == "op"         ? &op
          : name == "scope"    ? &scope

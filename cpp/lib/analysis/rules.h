@@ -41,9 +41,6 @@ struct Patterns {
   bool match(const Subject &subject) const;
 };
 
-/// Returns the named scopes of a path: without JAX's `while/body` and `cond/branch_1_fun`.
-std::string namedScopes(std::string_view path);
-
 /// One rule.
 struct Rule {
   size_t number;    ///< from 1

@@ -13,8 +13,21 @@ inline constexpr int kInstructions = 2, kId = 5, kRootId = 6;
 }
 namespace instruction { // HloInstructionProto
 inline constexpr int kOpcode = 2, kShape = 3, kMetadata = 7, kParameterNumber = 9, kTupleIndex = 13,
-                     kChannelId = 26, kId = 35, kOperandIds = 36, kCalledIds = 38,
+                     kWindow = 15, kConvolutionDimensions = 16, kChannelId = 26, kTarget = 28,
+                     kDotDimensions = 30, kFftLength = 32, kId = 35, kOperandIds = 36,
+                     kCalledIds = 38, kBackendConfig = 43, kBatchGroups = 58,
                      kFrontendAttributes = 68;
+}
+namespace dot { // DotDimensionNumbers
+inline constexpr int kLhsContracting = 1;
+}
+namespace convolution { // ConvolutionDimensionNumbers
+inline constexpr int kKernelInput = 3, kKernelOutput = 4, kInputBatch = 7, kInputSpatial = 11,
+                     kOutputSpatial = 12;
+}
+namespace window { // Window, and WindowDimension in it
+inline constexpr int kDimensions = 1, kSize = 1, kStride = 2, kPaddingLow = 3, kDilation = 5,
+                     kBaseDilation = 6;
 }
 namespace metadata { // OpMetadata
 inline constexpr int kOpName = 2;
@@ -26,7 +39,7 @@ namespace entry { // of a map
 inline constexpr int kKey = 1, kValue = 2;
 }
 namespace shape { // ShapeProto
-inline constexpr int kDimensions = 3;
+inline constexpr int kElementType = 2, kDimensions = 3, kTupleShapes = 4;
 }
 namespace frames { // StackFrameIndexProto, and StackFrame in it
 inline constexpr int kFrames = 4, kParent = 2;

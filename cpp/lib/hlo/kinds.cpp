@@ -18,8 +18,8 @@ size_t Kinds::of(std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   Opcodes::Traits traits = opcodes_.traitsOf(name);
-  Kind kind{std::string(name), index,       traits.isMove, traits.isRelabelling,
-            traits.isXlasOwn,  traits.heavy};
+  Kind kind{std::string(name), index,        traits.isMove,      traits.isRelabelling,
+            traits.isXlasOwn,  traits.heavy, traits.isPointwise, traits.isLayout};
   kind.isHeavy = !traits.heavy.empty();
   kind.isFusion = isOne({"fusion"});
   kind.isCall = isOne({"call"});

@@ -47,7 +47,7 @@ void Module::readComputation(std::string_view data) {
 }
 
 void Module::readInstruction(std::string_view data, ById &byId) {
-  Instruction made{{}, {}, {}, 0, computations.size(), {}, {}, 0, 0};
+  Instruction made{{}, data, {}, {}, 0, computations.size(), {}, {}, 0, 0};
   Unresolved read;
   for (wire::Message message(data); message.next();)
     readField(message, made, read);
@@ -226,6 +226,16 @@ std::vector<size_t> Module::usersFirst() const {
     }
   }
   return order;
+}
+
+std::vector<int64_t> findFusions(const Module &module) {
+  std::vector<int64_t> fusions(module.computations.size(), kNone);
+  for (size_t c = fusions.size(); c-- > 0;) // Callers come after their callees.
+    for (size_t i = module.computations[c].begin; i < module.computations[c].end; ++i)
+      if (fusions[c] != kNone || module.kind(i).isFusion)
+        for (size_t callee : module.instructions[i].called)
+          fusions[callee] = fusions[c] != kNone ? fusions[c] : int64_t(i);
+  return fusions;
 }
 
 } // namespace hlotag::hlo

@@ -28,14 +28,6 @@ private:
   size_t list_ = 0;
 };
 
-/// The product of dimensions.
-inline uint64_t numElements(const Numbers &dimensions) {
-  uint64_t number = 1;
-  for (int64_t size : dimensions)
-    number *= uint64_t(size);
-  return number;
-}
-
 class Operations {
 public:
   /// The longest chain of moves that is followed: XLA merges a move with its neighbours. The bound

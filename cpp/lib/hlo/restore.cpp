@@ -4,6 +4,7 @@
 #include "fields.h"
 #include "hlotag/hlo/join.h"
 #include "hlotag/hlo/wire.h"
+#include "hlotag/hlo/work.h"
 
 #include <algorithm>
 #include <map>
@@ -20,10 +21,9 @@ struct Change {
   const std::string *attributes = nullptr; // A message.
 };
 
-/// The answer of the rules for equal instructions.
+/// What equal instructions get.
 struct Decision {
-  Entries after;
-  std::optional<std::string> attributes; // If `after` is not what it was before.
+  std::optional<std::string> attributes; // If they are not what they were before.
   std::string label;
 };
 
@@ -38,18 +38,6 @@ std::string toMessage(const Entries &entries) {
   return message;
 }
 
-/// Returns by computation the fusion that it is part of, as its body or the body of a reduction in
-/// it; `kNone` for others.
-std::vector<int64_t> findFusions(const Module &module) {
-  std::vector<int64_t> fusions(module.computations.size(), kNone);
-  for (size_t c = fusions.size(); c-- > 0;) // Callers come after their callees.
-    for (size_t i = module.computations[c].begin; i < module.computations[c].end; ++i)
-      if (fusions[c] != kNone || module.kind(i).isFusion)
-        for (size_t callee : module.instructions[i].called)
-          fusions[callee] = fusions[c] != kNone ? fusions[c] : int64_t(i);
-  return fusions;
-}
-
 class Restorer {
 public:
   Restorer(const Module &module, const Program &program, Kinds &kinds, Rules &rules,
@@ -57,7 +45,8 @@ public:
       : module_(module), program_(program), kinds_(kinds), rules_(rules),
         keepsNumbers_(keepsNumbers), names_(readNames(module, program)),
         ids_(join(module, kinds, program, names_)), heaviest_(findHeaviest(module)),
-        fusions_(findFusions(module)) {
+        fusions_(findFusions(module)), work_(measureWork(module)),
+        given_(module.instructions.size()) {
     addEqual(ids_, program);
   }
 
@@ -80,29 +69,105 @@ public:
 
 private:
   using Key = std::tuple<std::string_view, std::vector<size_t>, std::vector<size_t>, bool, bool,
-                         const Entries *>;
+                         std::optional<Entries>>;
 
-  const Decision &decide(size_t i) {
-    const Module::Instruction &instruction = module_.instructions[i];
+  /// The entries that the rules give to an instruction, those of its fusion included.
+  const Entries &give(size_t i) {
+    const Entries *&given = given_[i];
+    if (given)
+      return *given;
     const Numbers &ids = ids_[i];
-    int64_t fusion = fusions_[instruction.computation];
-    Key key{instruction.attributes,
+    bool isFusion = module_.kind(i).isFusion && !ids.empty();
+    Key key{module_.instructions[i].attributes,
             entriesOf(ids),
             entriesOf(names_[i].callers),
             !ids.empty() && isOwn(heaviest_[i], ids[0]),
             isCombined(i),
-            fusion == kNone ? nullptr : &decide(size_t(fusion)).after};
-    auto [known, isNew] = decisions_.try_emplace(std::move(key));
+            isFusion ? std::optional(findInside(i)) : std::nullopt};
+    auto [known, isNew] = asked_.try_emplace(std::move(key));
+    if (isNew) {
+      const auto &[before, own, callers, isOperation, combined, inside] = known->first;
+      Rules::Case asked{module_.attributes(i), own, callers, isOperation, combined, inside};
+      known->second = ids.empty() ? asked.before : rules_.entriesFor(asked);
+    }
+    return *(given = &known->second);
+  }
+
+  /// Returns by key the value on most of the work in a fusion, if that is more than what has none.
+  /// Instructions without an operation do not count, as in a profile.
+  Entries findInside(size_t fusion) {
+    size_t body = elementAt(module_.instructions[fusion].called, 0);
+    std::vector<std::pair<const Entries *, uint64_t>> parts; // By entries, in the body's order.
+    std::map<const Entries *, size_t> places;
+    uint64_t all = 0;
+    bool isIdle = true; // Then all count alike.
+    for (size_t i = module_.computations[body].begin; i < module_.computations[body].end; ++i)
+      isIdle = isIdle && (ids_[i].empty() || effort(i) == 0);
+    for (size_t i = module_.computations[body].begin; i < module_.computations[body].end; ++i) {
+      if (ids_[i].empty() || module_.kind(i).isParameter)
+        continue;
+      uint64_t work = isIdle ? 1 : effort(i);
+      const Entries *entries = &give(i);
+      auto [place, isNew] = places.try_emplace(entries, parts.size());
+      if (isNew)
+        parts.emplace_back(entries, 0);
+      parts[place->second].second += work;
+      all += work;
+    }
+    return findLargest(parts, all);
+  }
+
+  static Entries findLargest(const std::vector<std::pair<const Entries *, uint64_t>> &parts,
+                             uint64_t all) {
+    std::map<std::string_view, std::vector<std::pair<std::string_view, uint64_t>>> byKey;
+    for (auto [entries, work] : parts)
+      for (const auto &[key, value] : *entries) {
+        auto &values = byKey[key];
+        auto found = std::find_if(values.begin(), values.end(),
+                                  [&, &text = value](auto &each) { return each.first == text; });
+        if (found == values.end())
+          found = values.insert(found, {value, 0});
+        found->second += work;
+      }
+    Entries largest;
+    for (auto &[key, values] : byKey) {
+      uint64_t without = all;
+      auto most = values.begin();
+      for (auto value = values.begin(); value != values.end(); ++value) {
+        without -= value->second;
+        if (value->second > most->second)
+          most = value;
+      }
+      if (most->second >= without)
+        largest.emplace(key, most->first);
+    }
+    return largest;
+  }
+
+  /// The effort of an instruction; of a fusion within a fusion, that of what is in it.
+  uint64_t effort(size_t i) const {
+    if (!module_.kind(i).isFusion)
+      return work_[i].effort();
+    uint64_t sum = 0;
+    const Module::Computation &body =
+        module_.computations[elementAt(module_.instructions[i].called, 0)];
+    for (size_t inner = body.begin; inner < body.end; ++inner)
+      sum += effort(inner);
+    return sum;
+  }
+
+  const Decision &decide(size_t i) {
+    int64_t fusion = fusions_[module_.instructions[i].computation];
+    const Entries *fused = fusion == kNone ? nullptr : &give(size_t(fusion));
+    auto [known, isNew] =
+        decisions_.try_emplace({module_.instructions[i].attributes, &give(i), fused});
     Decision &decision = known->second;
     if (isNew) {
-      const auto &[before, own, callers, isOperation, combined, fused] = known->first;
-      Rules::Case asked{module_.attributes(i), own, callers, isOperation, combined};
-      Entries &after = decision.after;
-      after = ids.empty() ? asked.before : rules_.entriesFor(asked);
+      Entries after = give(i);
       decision.label = rules_.labelFor(after);
       if (fused)
         removeRepeated(after, *fused);
-      if (after != asked.before)
+      if (after != module_.attributes(i))
         decision.attributes = toMessage(after);
     }
     return decision;
@@ -153,7 +218,11 @@ private:
   std::vector<Numbers> ids_;
   std::vector<size_t> heaviest_;
   std::vector<int64_t> fusions_; // By computation.
-  std::map<Key, Decision> decisions_;
+  std::vector<Work> work_;
+  std::vector<const Entries *> given_; // By instruction, what the rules gave, if asked.
+  std::map<Key, Entries> asked_;
+  /// By the entries before, those given, and those of the fusion.
+  std::map<std::tuple<std::string_view, const Entries *, const Entries *>, Decision> decisions_;
 };
 
 /// Makes each frame the parent of the next. Numbers count from 1; 0 is none.

@@ -123,9 +123,14 @@ bool Uses::handsOn(size_t i, size_t position) const {
   return position == 0 && (facts_.kind(i).isMove || facts_.kind(i).isSlice);
 }
 
+/// Returns true if an instruction may have other operands than its operation.
 bool Uses::isRewritten(size_t i, int64_t number) const {
   const Kinds::Kind &kind = facts_.kind(i), &own = facts_.operations.kind(number);
-  return kind.isHeavy ? kind.heavy != own.heavy : !kind.isMove && facts_.opcode(i) != own.opcode;
+  if (kind.isMove || facts_.opcode(i) == own.opcode)
+    return false;
+  // A convolution may be a product, and a collective's start has the operands of the collective.
+  bool isSame = kind.heavy == kContraction || kind.isCombinable;
+  return !isSame || kind.heavy != own.heavy;
 }
 
 /// Returns true if sizes show that XLA swapped the operands of a contraction.

@@ -2,6 +2,7 @@
 #include "analysis/field.h"
 #include "analysis/rules.h"
 #include "hlotag/analysis/entries.h"
+#include "hlotag/analysis/name_path.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"

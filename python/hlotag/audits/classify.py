@@ -20,8 +20,9 @@ from hlotag.audits.matching import CARRIERS, Matching
 from hlotag.audits.model import Form, Op, Step, Stray, Tag, TagState, TagSteps, default_phase
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Instruction
-from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, may_be, opcode_of
+from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, collective_of, kind_of, may_be, opcode_of
 from hlotag.hlo.origins import place_of
+from hlotag.hlo.work import Caller, Roles, Work, find_callers, find_roles, measure
 from hlotag.tagging import keys
 
 _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
@@ -31,6 +32,8 @@ _MISSING = (*_GONE, TagState.LOST, TagState.MOVED)
 _NO_EVIDENCE = {"constant", "fusion", "parameter"}
 # Operations whose tags cannot have moved: constants lose theirs before HLO, and inlined instructions copy those of calls.
 _NEVER_MOVED_FROM = {"stablehlo.constant", "func.call"}
+# What is never an event of its own.
+_NEVER_RUN = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
 # The `by` of tags that are missing in XLA's first module already.
 CONVERSION = "conversion to HLO"
 # Limit of dataflow steps from a stray tag to the operation that lacks it.
@@ -62,6 +65,7 @@ class Capture:
         stands_for: By instruction, the operations whose tags the HLO stage gave it, equal operations included.
         restored: By instruction name, the keys that the HLO stage restored.
         fusions: By id of a computation, the fusion that it is part of, whose tags may not be repeated in it.
+        last: The module that runs, if XLA's passes went on after `module`.
     """
 
     form: Form
@@ -72,20 +76,42 @@ class Capture:
     stands_for: Named = field(default_factory=dict)
     restored: Mapping[str, set[str]] = field(default_factory=dict)
     fusions: Mapping[int, Instruction] = field(default_factory=dict)
+    last: HloModule | None = None
 
     def origins(self, ops: Sequence[Op]) -> list[model.Instruction]:
-        """The instructions that came from operations, fusions apart: what is in a fusion says what it computes."""
-        default = default_phase(op.phase for op in ops)
-        found = {i: tuple(joined) for i, joined in self.joined.items() if i.opcode not in ("fusion", "parameter")}
-        if self.stands_for:
-            found = {i: tuple(dict.fromkeys((*joined, *self.stands_for.get(i, ())))) for i, joined in found.items()}
-        return [self._with_place(i, numbers, ops[numbers[0]], default) for i, numbers in found.items() if numbers]
+        """The instructions that came from operations, and what else runs.
 
-    def _with_place(self, i: Instruction, found: tuple[int, ...], op: Op, default: str) -> model.Instruction:
-        fusion = self.module.fusions.get(i.computation.id)
+        Fusions are left out: what is in a fusion says what it computes, unless XLA made all of it.
+        """
+        default = default_phase(op.phase for op in ops)
+        joined = {i: tuple(found) for i, found in self.joined.items() if i.opcode not in ("fusion", "parameter") and found}
+        if self.stands_for:
+            joined = {i: tuple(dict.fromkeys((*found, *self.stands_for.get(i, ())))) for i, found in joined.items()}
+        last = self.last or self.module
+        work, callers, fusions = measure(last), find_callers(last), last.fusions
+        by_name = {i.name: i for i in work}
+        roles = find_roles(joined, [op.name for op in ops])
+
+        def instruction(i: Instruction, running: Instruction) -> model.Instruction:
+            place = self._place_of(i, [ops[number] for number in joined.get(i, ())], default)
+            fusion, caller = fusions.get(running.computation.id), callers.get(running.computation.id, Caller())
+            done = work.get(running, Work()), caller.runs, caller.name
+            return model.Instruction(
+                i.name, i.opcode, fusion.name if fusion else "", *roles.get(i, Roles()), *place, *done[0], *done[1:]
+            )
+
+        found = [instruction(i, by_name[i.name]) for i in joined if i.name in by_name]
+        known = {each.kernel for each in found}
+        others = (i for i in work if i.computation.id not in fusions and i.opcode not in _NEVER_RUN and i.name not in known)
+        return found + [instruction(i, i) for i in others]
+
+    def _place_of(self, i: Instruction, ops: Sequence[Op], default: str) -> tuple[str, str]:
+        """The scope and phase of an instruction. The name of a combined collective stands for none of its operations."""
+        of_op, in_phase = (ops[0].scope, ops[0].phase) if ops else ("", "")
         # XLA joins the names of merged instructions by ";".
-        scope, phase = place_of(i.op_name.partition(";")[0]) if i.op_name else (op.scope, op.phase)
-        return model.Instruction(i.name, i.opcode, fusion.name if fusion else "", found, scope, phase or default)
+        is_named = i.op_name and not (len(ops) > 1 and collective_of(i))
+        scope, phase = place_of(i.op_name.partition(";")[0]) if is_named else (of_op, "")
+        return scope, phase or in_phase or default
 
 
 @dataclass

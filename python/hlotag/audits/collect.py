@@ -27,7 +27,7 @@ from hlotag.audits.classify import Capture, no_collection
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.evidence import PASSES, Evidence, Named, Passes
 from hlotag.audits.matching import Matching
-from hlotag.audits.model import Form, Op
+from hlotag.audits.model import Form, Op, with_work
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule
@@ -313,7 +313,7 @@ def _capture_restored(record: hlo_stage.Record, last: HloModule, read: program.P
         found = named[i] = capture.named[i]
         # Data flow is no evidence for a nameless move whose only attributes are those that the stage restored.
         joined[i] = tuple([n for n in capture.joined[i] if before or n in found or kind == Kind.HEAVY])
-    return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored)
+    return dataclasses.replace(capture, named=named, joined=joined, stands_for=stands_for, restored=restored, last=last)
 
 
 def _live(read: program.Program) -> set[int]:
@@ -346,8 +346,9 @@ def _finish(
             tags_found = classify.with_passes(found.tags, modules, only_attention=not name_all)
         fusions = captures[-1].module.fusions
         ops = [_with_instructions(op, found.main.get(op.id, ()), fusions) for op in read.ops]
-        tags_found = [tag._replace(op=ops[tag.op.id]) for tag in tags_found]
         instructions = captures[-1].origins(ops)
+        ops = with_work(ops, instructions)
+        tags_found = [tag._replace(op=ops[tag.op.id]) for tag in tags_found]
     return Audit(
         name=read.name,
         ops=ops,

@@ -15,7 +15,7 @@ from hlotag.audits.classify import Capture, no_collection
 from hlotag.audits.effects.schedule import Schedule, closure
 from hlotag.audits.evidence import Evidence
 from hlotag.audits.instructions import Instructions, Lineage
-from hlotag.audits.model import Form, Step, Tag, TagState
+from hlotag.audits.model import Form, Step, Tag, TagState, with_work
 from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -189,11 +189,13 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         tags = [_unknown_if_ambiguous(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
         tags = classify.with_passes(tags, [*between, ("", named)])
         schedule = Schedule(last, found.main) if effects.keys_to_judge({tag.key for tag in tags}, platform) else None
+        instructions = captures[-1].origins(program.ops)
+        ops = with_work(program.ops, instructions)
         return Audit(
             name=first.name,
-            ops=program.ops,
-            tags=tags,
-            instructions=captures[-1].origins(program.ops),
+            ops=ops,
+            tags=[tag._replace(op=ops[tag.op.id]) for tag in tags],
+            instructions=instructions,
             strays=found.strays,
             effects=effects.find(tags, program.ops, schedule, None, platform),
             platform=platform,

@@ -10,19 +10,11 @@ from hlotag._util.groups import group
 from hlotag.audits.evidence import Named
 from hlotag.audits.model import Op
 from hlotag.hlo.module import Instruction
-from hlotag.hlo.opcodes import RELABELLING, Kind, kind_of, may_be, opcode_of
+from hlotag.hlo.opcodes import RELABELLING, REWRITTEN_FROM, Kind, kind_of, may_be, opcode_of
+from hlotag.hlo.work import is_glue_call
 
-# By opcode, the opcode that XLA rewrites to it if an operand is constant: `x - 1` becomes `x + -1`.
-_REWRITTEN_FROM = {"add": "subtract", "multiply": "divide"}
 # Opcodes of instructions that XLA makes to move the result of any operation.
 CARRIERS = ("bitcast", "broadcast", "copy")
-# TPU's custom calls that compute nothing: they join prefetched parts, and start and end a collective within fusions.
-_GLUE_CALLS = {"AllocateBuffer", "AsyncCollectiveDone", "AsyncCollectiveStart", "ConcatBitcast"}
-
-
-def is_glue_call(instruction: Instruction) -> bool:
-    """Whether an instruction is a custom call that computes nothing."""
-    return instruction.opcode == "custom-call" and instruction.proto.custom_call_target in _GLUE_CALLS
 
 
 class Matching:
@@ -70,7 +62,7 @@ class Matching:
         if len(found) < 2 or kind_of(opcode) != Kind.POINTWISE:
             return found
         # XLA may merge a negation into a multiply: the instruction then computes the multiply only.
-        own = [n for n in found if opcode_of(self._ops[n].name) in (opcode, _REWRITTEN_FROM.get(opcode))]
+        own = [n for n in found if opcode_of(self._ops[n].name) in (opcode, REWRITTEN_FROM.get(opcode))]
         return own or found
 
     def users(self, number: int) -> list[int]:

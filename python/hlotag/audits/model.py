@@ -100,9 +100,8 @@ class Op(NamedTuple):
         operands: The operations that define its operands.
         instructions: The names of its instructions in the last module.
         type: Element type and shape of its result, `f32[8,128]`; empty in an audit of HLO alone.
-        flops: Floating-point operations of a contraction, or the element count of a pointwise operation; in a loop's body, those
-            of one iteration.
-        bytes: The size of its operands and results.
+        flops: Those of its instructions on one device; in a loop's body, those of one iteration. 0 if it has no instructions.
+        bytes: Those that its instructions write, or read from places that other values choose.
         fusions: The fusions that its instructions are in.
         derived_from: The forward operations of the line and scope of a backward operation, which it may be derived from.
     """
@@ -134,23 +133,47 @@ class Op(NamedTuple):
 
 
 class Instruction(NamedTuple):
-    """An instruction of the last module that computes or moves something of the program.
+    """An instruction of the last module that computes or moves something of the program, or that XLA added and runs.
 
     Attributes:
         name: The name.
         opcode: The opcode.
         fusion: The name of the fusion that it is in; empty if it is in none.
-        ops: The ids of the operations that it came from: first its own, then those that XLA merged into it.
+        ops: The ids of the operations that it computes: first its own, then those that XLA merged into it.
+        parts: The ids of the operations that it computes a piece of.
+        carries: The ids of the operations whose result it moves.
         scope: Its named scopes, those of inlined calls included.
         phase: One of `PHASES`. An operation of a function has one for all callers, its instructions each their own.
+        flops: Its operations in one run on one device, as XLA counts them, and 1 for a transcendental function.
+        bytes: Those that it writes, or reads from places that other values choose. 0 for a value that stays within a fusion.
+        effort: Flops and bytes on one scale, by which time is divided.
+        runs: How often it runs in a run of the program, as far as XLA knows the trips of its loops.
+        caller: The loop, call or branch that runs its computation; empty for none, and for several.
     """
 
     name: str
     opcode: str
     fusion: str = ""
     ops: tuple[int, ...] = ()
+    parts: tuple[int, ...] = ()
+    carries: tuple[int, ...] = ()
     scope: str = ""
     phase: str = ""
+    flops: int = 0
+    bytes: int = 0
+    effort: int = 0
+    runs: int = 1
+    caller: str = ""
+
+    @property
+    def owners(self) -> tuple[int, ...]:
+        """The operations that its work belongs to, in equal parts."""
+        return self.ops or self.parts or self.carries[:1]
+
+    @property
+    def kernel(self) -> str:
+        """The name of what it runs in: its fusion, or itself."""
+        return self.fusion or self.name
 
 
 class Step(NamedTuple):
@@ -308,7 +331,7 @@ class Findings:
         platform: The platform that the module was compiled for; empty if it was not compiled.
         ops: The operations of the module that XLA compiles.
         tags: Every tag on every operation, in the order of the operations.
-        instructions: The instructions of the last module that came from operations.
+        instructions: The instructions of the last module that came from operations, and what else runs.
         strays: Tags on wrong instructions.
         dropped: Tags of the program on values that no operation made.
         effects: By key and value, what the tags changed.
@@ -363,33 +386,75 @@ class Findings:
 
 
 @dataclass(frozen=True)
+class Share:
+    """What a kernel does for one operation.
+
+    Attributes:
+        op: The operation.
+        computes: Whether the kernel computes it; else the kernel has a piece of it, or moves its result.
+        flops: The operations that belong to it.
+        bytes: The bytes that belong to it.
+        effort: Both on one scale.
+    """
+
+    op: Op
+    computes: bool
+    flops: int
+    bytes: int
+    effort: int
+
+
+@dataclass(frozen=True)
 class Kernel:
     """What runs as one: a fusion, or an instruction outside of fusions.
 
     Attributes:
         name: Of the fusion or instruction.
-        ops: The operations that are computed in it, heaviest first.
+        shares: What it does for each operation, most work first.
     """
 
     name: str
-    ops: tuple[Op, ...]
+    shares: tuple[Share, ...]
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The operations that it computes, most work first."""
+        return tuple(share.op for share in self.shares if share.computes)
 
     @property
     def work(self) -> tuple[int, int]:
-        """Floating-point operations, and bytes of operands and results."""
-        return sum(op.flops for op in self.ops), sum(op.bytes for op in self.ops)
+        """Flops and bytes."""
+        return sum(share.flops for share in self.shares), sum(share.bytes for share in self.shares)
+
+
+def divide_work(instructions: Iterable[Instruction], ops: Sequence[Op]) -> list[Share]:
+    """Divides the work of instructions among their operations, in the order of the operations."""
+    found: dict[int, tuple[bool, int, int, int]] = {}
+    for each in instructions:
+        owners = each.owners
+        for place, number in enumerate(owners):
+            computes, *sums = found.get(number, (False, 0, 0, 0))
+            # The first operations have what cannot be divided equally.
+            mine = [(total + len(owners) - 1 - place) // len(owners) for total in (each.flops, each.bytes, each.effort)]
+            flops, size, effort = map(sum, zip(sums, mine, strict=True))
+            found[number] = computes or number in each.ops, flops, size, effort
+    return [Share(ops[number], *found[number]) for number in sorted(found)]
+
+
+def with_work(ops: Sequence[Op], instructions: Iterable[Instruction]) -> list[Op]:
+    """The operations with the work of their instructions."""
+    found = {share.op.id: share for share in divide_work(instructions, ops)}
+    return [op._replace(flops=share.flops, bytes=share.bytes) if (share := found.get(op.id)) else op for op in ops]
 
 
 def kernels(findings: Findings) -> list[Kernel]:
-    """Groups the operations of an audit by what runs as one, those with most work first."""
-    found: dict[str, dict[int, None]] = {}
-    for instruction in findings.instructions:
-        found.setdefault(instruction.fusion or instruction.name, {}).update(dict.fromkeys(instruction.ops))
+    """Groups the instructions of an audit by what runs as one, those with most work first."""
+    found = group((instruction.kernel, instruction) for instruction in findings.instructions)
     made = [
-        Kernel(name, tuple(sorted((findings.ops[n] for n in ops), key=lambda op: (-op.flops, -op.bytes, op.id))))
-        for name, ops in found.items()
+        Kernel(name, tuple(sorted(divide_work(inside, findings.ops), key=lambda share: (-share.effort, share.op.id))))
+        for name, inside in found.items()
     ]
-    return sorted(made, key=lambda kernel: kernel.work, reverse=True)
+    return sorted((kernel for kernel in made if kernel.shares), key=lambda kernel: kernel.work, reverse=True)
 
 
 @dataclass(frozen=True)

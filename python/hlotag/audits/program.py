@@ -31,7 +31,7 @@ _STATE_OF_PASS = {
 _DERIVED = "derived by autodiff"
 # Limit of calls followed from the arguments of one function.
 _MAX_CALLERS = 16
-# Limit of nested functions that get the line of their call.
+# Limit of nested functions that get the line and phase of their call.
 _MAX_NESTED = 4
 # Limit of forward operations named for one backward operation.
 _MAX_FORWARD = 8
@@ -83,12 +83,13 @@ def read(module: ir.Module, filename: str = "") -> Program:
         file = filename if file == SOURCE_NAME else file
         operands = _operands(operation, ids, calls)
         op = Op(op_of[number], operation.name, scope, functions[number], phase, file, line, operands)
-        op = op._replace(**cost.of_operation(operation))
+        op = op._replace(type=cost.type_of(operation))
         if FRONTEND in operation.attributes:
             tags[op.id] = _tags(operation, f"{file or filename}:{line}")
         ops.append(op)
-    ops = _with_lines_of_calls(ops, {function: [ids[call] for call in of] for function, of in calls.by_callee.items()})
-    return Program(_name_of(module), _with_forward(_with_phases(ops)), tags, op_of, origins)
+    callers = {function: [ids[call] for call in of] for function, of in calls.by_callee.items()}
+    ops = _with_phases(_with_lines_of_calls(ops, callers), callers)
+    return Program(_name_of(module), _with_forward(ops), tags, op_of, origins)
 
 
 def _name_of(module: ir.Module) -> str:
@@ -124,9 +125,20 @@ def _with_lines_of_calls(ops: list[Op], callers: Mapping[str, Sequence[int]]) ->
     return [op if op.file else with_line(op) for op in ops]
 
 
-def _with_phases(ops: list[Op]) -> list[Op]:
-    """Gives each operation a phase. JAX names constants after no phase: they have that of their users, if it is one."""
+def _with_phases(ops: list[Op], callers: Mapping[str, Sequence[int]]) -> list[Op]:
+    """Gives each operation a phase.
+
+    Operations of a function without a phase have that of its calls, if it is one. JAX names constants after no phase: they have
+    that of their users, if it is one.
+    """
     default = default_phase(op.phase for op in ops)
+    of_function: dict[str, str] = {}
+    for _ in range(_MAX_NESTED):
+        for function, calls in callers.items():
+            found = {ops[call].phase or of_function.get(ops[call].function, "") for call in calls}
+            if len(found) == 1:
+                of_function[function] = found.pop()
+    ops = [op if op.phase else op._replace(phase=of_function.get(op.function, "")) for op in ops]
     of_users: dict[int, set[str]] = {op.id: set() for op in ops if not op.phase and op.name == "stablehlo.constant"}
     for op in ops:
         for operand in op.operands:

@@ -17,7 +17,7 @@ from hlotag._text import count, list_some
 from hlotag._util.groups import group
 from hlotag.audits import cost
 from hlotag.audits.classify import CONVERSION
-from hlotag.audits.model import Effect, Findings, Form, Kernel, Op, Tag, TagState, Verdict
+from hlotag.audits.model import Effect, Findings, Form, Kernel, Op, Share, Tag, TagState, Verdict
 from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
@@ -253,13 +253,16 @@ KERNEL_COLUMNS = ("operation", "phase", "source", "scope", "work", "tags")
 
 
 def kernel_rows(audit: Findings, kernel: Kernel) -> list[tuple[str, ...]]:
-    """The cells of `KERNEL_COLUMNS` for each operation of a kernel."""
-    wanted = {op.id for op in kernel.ops}
+    """The cells of `KERNEL_COLUMNS` for each operation that a kernel computes, or has a piece or the result of."""
+    wanted = {share.op.id for share in kernel.shares}
     entries = group((tag.op.id, f"{tag.key}={tag.value}") for tag in audit.tags if tag.op.id in wanted)
-    return [
-        (op.title, op.phase, op.source, op.scope, cost.in_words(op.flops, op.bytes), ", ".join(entries.get(op.id, ())))
-        for op in kernel.ops
-    ]
+
+    def cells(share: Share) -> tuple[str, ...]:
+        op, work = share.op, cost.in_words(share.flops, share.bytes)
+        title = op.title if share.computes else f"(of {op.title})"
+        return title, op.phase, op.source, op.scope, work, ", ".join(entries.get(op.id, ()))
+
+    return list(map(cells, kernel.shares))
 
 
 UNTAGGED_COLUMNS = ("source", "operations", "work", "scopes")
@@ -268,7 +271,7 @@ UNTAGGED_COLUMNS = ("source", "operations", "work", "scopes")
 def list_untagged_lines(audit: Findings) -> list[tuple[str, ...]]:
     """The cells of `UNTAGGED_COLUMNS` for each source line whose operations compute something and have no tag, by work."""
     tagged = {tag.op.id for tag in audit.tags}
-    lines = group(((op.file, op.line), op) for op in audit.ops if op.id not in tagged and op.flops)
+    lines = group(((op.file, op.line), op) for op in audit.ops if op.id not in tagged and (op.flops or op.bytes))
     rows = [(sum(op.flops for op in ops), sum(op.bytes for op in ops), ops) for ops in lines.values()]
     rows.sort(key=lambda row: row[:2], reverse=True)
     return [(ops[0].source or "unknown", f"{len(ops)}", cost.in_words(flops, size), _scopes(ops)) for flops, size, ops in rows]

@@ -6,8 +6,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hlotag._text import count, printable
 from hlotag.cli import terminal
@@ -23,9 +24,10 @@ examples:
   hlotag profile train.py:step --by scope:2
   hlotag profile train.py:step --steps 20 --json profile.json
   hlotag profile train.py:step --steps 20 --baseline profile.json
+  hlotag profile new.py:step --against old.py:step
   hlotag profile /tmp/trace --audit audit.json --perfetto timeline.json.gz
 
-exit status: 0; 1 if something is slower than in the baseline; 2 if there is nothing to profile or a file is invalid
+exit status: 0; 1 if something is slower than in the other profile; 2 if there is nothing to profile or a file is invalid
 """
 
 
@@ -47,9 +49,14 @@ def add_to(commands: terminal.Commands) -> None:
         help="a program, train.py:step, where step() returns (f, arguments); or the folder or .xplane.pb file of a trace",
     )
     add("--audit", metavar="FILE", help="the audit of the traced program, which hlotag audit --json wrote")
-    add("--steps", type=int, default=3, metavar="N", help="how many calls are traced (default: 3)")
+    add("--steps", type=int, default=10, metavar="N", help="how many calls are traced (default: 10)")
     add("--by", metavar="NAMES", help="what to group by: keys, source, scope, scope:N or operation, with commas between")
     add("--baseline", metavar="FILE", help="exit with status 1 if something is slower than in this profile, written by --json")
+    add(
+        "--against",
+        metavar="PROGRAM",
+        help="run this program too, in turns, and exit with status 1 if something is slower than in it",
+    )
     add("--json", metavar="FILE", help="write the profile as JSON; '-' is standard output, instead of the table")
     add("--html", metavar="FILE", help="write the profile as a page for a browser")
     add("--perfetto", metavar="FILE", help="write a timeline with a track for each key, for https://ui.perfetto.dev")
@@ -61,8 +68,10 @@ def _run(args: argparse.Namespace) -> int:
     from hlotag.profiles import as_json
     from hlotag.profiles.comparison import changes
 
+    if args.baseline and args.against:
+        raise HlotagError("--baseline and --against are two ways to compare: choose one")
     before = as_json.loads(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
-    profile = _profile(args)
+    profile, before = _profile_both(args) if args.against else (_profile(args), before)
     if args.json:
         terminal.write_output(args.json, profile.to_json(indent=1) + "\n")
     if args.html:
@@ -73,11 +82,11 @@ def _run(args: argparse.Namespace) -> int:
         Console().print(profile)
     if before is None:
         return 0
-    found = changes(profile, before)
+    found = changes(profile, before, in_turns=bool(args.against))
     for change in found:
         print(printable(f"hlotag profile: {'slower' if change.is_slower else 'faster'}: {change}"), file=sys.stderr)
     slower = sum(change.is_slower for change in found)
-    print(f"hlotag profile: {count(slower, 'row')} slower than in {args.baseline}", file=sys.stderr)
+    print(f"hlotag profile: {count(slower, 'row')} slower than in {args.baseline or args.against}", file=sys.stderr)
     return 1 if slower else 0
 
 
@@ -96,7 +105,32 @@ def _profile(args: argparse.Namespace) -> Profile:
         raise HlotagError(
             f"--audit {args.audit} goes with the folder of a trace; leave it out: {args.program} is audited before it runs"
         )
-    with programs.load_in_stage(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
-        if not callable(function):
-            raise HlotagError(f"{args.program}: a lowered program has no arguments to run it with; return (function, arguments)")
+    with _load(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
         return programs.call(args.program, lambda: profile(function, *arguments, steps=args.steps, by=by))
+
+
+def _profile_both(args: argparse.Namespace) -> tuple[Profile, Profile]:
+    """The profiles of the program and of the one that it is compared with."""
+    from hlotag.cli import programs
+    from hlotag.profiles.record import profile_both
+
+    by = args.by.split(",") if args.by else None
+    for name in (args.program, args.against):
+        if not programs.is_named(name):
+            raise HlotagError(
+                f"--against runs two programs, and {name} names none: write train.py:step; --baseline compares traces"
+            )
+    with _load(args.against) as other, _load(args.program) as program, contextlib.redirect_stdout(sys.stderr):
+        before, now = programs.call(args.program, lambda: profile_both(other, program, steps=args.steps, by=by))
+    return now, before
+
+
+@contextlib.contextmanager
+def _load(name: str) -> Iterator[tuple[Callable[..., Any], Sequence[Any]]]:
+    """Loads a program that can run. Raises HlotagError for a lowered one."""
+    from hlotag.cli import programs
+
+    with programs.load_in_stage(name) as (function, arguments):
+        if not callable(function):
+            raise HlotagError(f"{name}: a lowered program has no arguments to run it with; return (function, arguments)")
+        yield function, arguments

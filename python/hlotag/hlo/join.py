@@ -35,7 +35,7 @@ def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> 
 
 
 def _join(module: HloModule, program: _core.Program, named: Sequence[Ids] | None) -> dict[Instruction, Ids]:
-    with _must_be_sound(module):
+    with must_be_sound(module):
         return dict(zip(module.instructions(), program.join(module.to_bytes(), opcodes, named), strict=True))
 
 
@@ -44,12 +44,13 @@ def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
 
     Raises ParseError as `join`.
     """
-    with _must_be_sound(module):
+    with must_be_sound(module):
         return _core.program_of_instructions(module.to_bytes(), opcodes, numbers)
 
 
 @contextmanager
-def _must_be_sound(module: HloModule) -> Iterator[None]:
+def must_be_sound(module: HloModule) -> Iterator[None]:
+    """Turns an error about a module into ParseError."""
     try:
         yield
     except ValueError as error:

@@ -154,6 +154,43 @@ def may_be(name: str, opcode: str) -> bool:
     return kind_of(own) >= Kind.POINTWISE
 
 
+class Role(enum.StrEnum):
+    """What an instruction does for an operation that it came from."""
+
+    COMPUTES = "computes"  # The operation's arithmetic, or the move that the operation is.
+    PART = "part"  # A piece of what XLA expanded the operation to.
+    CARRIES = "carries"  # Moves the operation's result.
+
+
+# By opcode, the opcode that XLA rewrites to it if an operand is constant: `x - 1` becomes `x + -1`.
+REWRITTEN_FROM = {"add": "subtract", "multiply": "divide"}
+
+
+@functools.cache
+def role_of(name: str, opcode: str) -> Role:
+    """What an instruction with this opcode does for an operation of this name that it came from."""
+    own, kind, group = opcode_of(name), kind_of(opcode), _HEAVY.get(base(opcode), "")
+    if opcode == own or (base(opcode) == own and opcode.endswith("-start")):
+        return Role.COMPUTES
+    if opcode in ("bitcast", "copy") and own in RELABELLING:
+        return Role.COMPUTES
+    if kind == Kind.GLUE or opcode == "convert" or opcode.endswith("-done"):
+        return Role.CARRIES
+    if kind == Kind.LAYOUT:
+        is_own = kind_of(own) == Kind.LAYOUT or opcode == _OF_ONE_PLACE.get(own)
+        return Role.COMPUTES if own and is_own else Role.CARRIES
+    if kind == Kind.POINTWISE:
+        return Role.COMPUTES if own == REWRITTEN_FROM.get(opcode) else Role.PART
+    is_same = group == "custom-call" if not own else kind_of(own) == Kind.HEAVY and group in (_HEAVY.get(own), "custom-call")
+    return Role.COMPUTES if is_same and group != "scatter" else Role.PART
+
+
+def replaces(name: str, opcode: str) -> bool:
+    """Whether an instruction that is a part of an operation may be all that XLA left of the operation's arithmetic."""
+    group = _HEAVY.get(opcode_of(name))
+    return group is None or (kind_of(opcode) == Kind.HEAVY and _HEAVY[base(opcode)] in _REWRITTEN.get(group, ()))
+
+
 def collective_of(instruction: Instruction) -> str:
     """The opcode of a collective, or of the one that an asynchronous pair runs; "" for other instructions."""
     wrapped = [called.root.opcode for called in instruction.called] if instruction.opcode.startswith("async-") else []
@@ -162,14 +199,16 @@ def collective_of(instruction: Instruction) -> str:
 
 
 @functools.cache
-def traits(name: str) -> tuple[str, bool, bool, bool, str]:
-    """The traits of an operation's name or an opcode, for `hlotag._core.join`.
+def traits(name: str) -> tuple[str, bool, bool, bool, str, bool, bool]:
+    """The traits of an operation's name or an opcode, for `hlotag._core`.
 
     They are the opcode, whether it only moves values, whether it relabels elements, whether it is XLA's own if nameless, the
-    heavy kind.
+    heavy kind, whether it computes element by element, whether it moves elements.
     """
     opcode = opcode_of(name)
-    return opcode, opcode in MOVES, opcode in RELABELLING, opcode in _XLAS_OWN, _HEAVY.get(base(opcode), "")
+    kind, heavy = kind_of(opcode), _HEAVY.get(base(opcode), "")
+    moves = opcode in MOVES, opcode in RELABELLING, opcode in _XLAS_OWN
+    return opcode, *moves, heavy, kind == Kind.POINTWISE, kind == Kind.LAYOUT
 
 
 def base(opcode: str) -> str:

@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 from hlotag import _core
 from hlotag._compat.bindings import capsule
 from hlotag._util.identity import ByIdentity
-from hlotag.hlo.restore import restorable
+from hlotag.hlo.restore import KEYS_OF_KERNELS, restorable
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
     from hlotag.tagging.rules import Rule
     from hlotag.tagging.state import Stage
-
-# Keys that JAX writes on the custom calls of kernels (LAPACK, Pallas). XLA keeps them, so they need no restoring.
-_OF_KERNELS = frozenset({"num_batch_dims", "kernel_metadata"})
 
 # By identity: jaxlib hashes modules by contents or by name.
 stages: ByIdentity[Stage] = ByIdentity()
@@ -29,7 +26,7 @@ def has_work(module: ir.Module, stage: Stage) -> bool:
     patterns = stage.hlo + stage.op_names
 
     def has_tags(entries: Mapping[str, str]) -> bool:
-        return not _OF_KERNELS.issuperset(restorable(entries, patterns))
+        return not KEYS_OF_KERNELS.issuperset(restorable(entries, patterns))
 
     return bool(patterns) and (bool(find_inserted_rules(module, stage)) or _core.any_entries(capsule(module), has_tags))
 

@@ -15,6 +15,8 @@ from hlotag.tagging import keys
 
 Entries = Mapping[str, str]
 
+# Keys that JAX writes on the custom calls of kernels (LAPACK, Pallas), and that XLA keeps.
+KEYS_OF_KERNELS = frozenset({"num_batch_dims", "kernel_metadata"})
 # Separators of a name's components and of merged names, and line breaks.
 _NOT_IN_NAMES = re.compile(r"[/;\s\x00-\x1f]")
 
@@ -82,26 +84,41 @@ class Rules:
         self._of_one_place = {key for tags in self._tags for key in tags if key in registered or keys.is_of_one_place(key)}
 
     def entries_for(
-        self, before: Entries, own: Sequence[int], callers: Sequence[int], is_operation: bool, is_combined: bool
+        self,
+        before: Entries,
+        own: Sequence[int],
+        callers: Sequence[int],
+        is_operation: bool,
+        is_combined: bool,
+        *,
+        inside: Entries | None = None,
     ) -> Entries:
         """The entries of an instruction that had the entries `before` after XLA's passes.
 
         `own` are the indices of the entries of the operations that it came from, its own first; `callers` those of inlined calls.
         `is_operation` says whether it computes its operation's result, rather than an intermediate value; `is_combined` whether
-        it replaces several collectives.
+        it replaces several collectives. `inside` has for a fusion, by key, the value on most of the work in it. Keys that the
+        compiler reads are commands to an operation, and do not depend on work.
         """
-        if all(self._tags[index] == before for index in own):
+        if inside is None and all(self._tags[index] == before for index in own):
             return before
+        merged = self._merge(own, is_combined)
+        if inside is not None:
+            of_work = {key: value for key, value in inside.items() if key in self.keys and not self._is_command(key)}
+            merged = {key: value for key, value in merged.items() if self._is_command(key)} | of_work
         # XLA copies some entries of a call to the inlined operations.
         from_callers = {entry for index in callers for entry in self._tags[index].items()}
         # XLA wrote the values that the program does not have.
         after = {k: v for k, v in before.items() if (k, v) in from_callers or not self._is_written(k, v, is_combined)}
-        for key, value in self._merge(own, is_combined).items():
+        for key, value in merged.items():
             is_xlas = key in before and not self._is_written(key, before[key], is_combined)
             is_taken = key in self._taken and key not in before
             if not is_xlas and not is_taken and (is_operation or key not in self._of_one_place):
                 after[key] = value
         return after
+
+    def _is_command(self, key: str) -> bool:
+        return key in self._of_one_place or keys.is_read(key, self._platform)
 
     def is_repeated(self, key: str) -> bool:
         """Whether instructions in a fusion have a tag that the fusion has, too.

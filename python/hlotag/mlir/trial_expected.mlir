@@ -7,7 +7,7 @@
 // hlotag#1  probe.py 3
 // hlotag#1  probe.py 3
 // hlotag#1  probe.py 3
-// hlotag#1/while/body  probe.py 3
+// hlotag#1  probe.py 3
 // hlotag#1  probe.py 3
 // hlotag#1  probe.py 3
 // probe.py 3

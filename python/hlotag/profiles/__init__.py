@@ -3,6 +3,7 @@
 
 from hlotag.profiles.comparison import Change, changes
 from hlotag.profiles.model import Hot, Line, Row, Timing
+from hlotag.profiles.record import profile_both
 from hlotag.profiles.views import Profile
 
-__all__ = ["Change", "Hot", "Line", "Profile", "Row", "Timing", "changes"]
+__all__ = ["Change", "Hot", "Line", "Profile", "Row", "Timing", "changes", "profile_both"]

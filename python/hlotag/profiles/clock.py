@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,11 +34,12 @@ class Times:
     steps: _Floats
 
 
-def measure(device: Device, is_container: Callable[[str], bool]) -> Times:
+def measure(device: Device, runs_any: Callable[[str, Container[str]], bool]) -> Times:
     """Divides the time of each step among the instructions that ran in it.
 
-    An instruction that runs in another one is taken from it. What runs others, such as a loop, has no time of its own. `wall`
-    sums to no more than `steps`; the rest is time in which nothing ran.
+    An instruction that runs in another one is taken from it. `runs_any` says whether an instruction, such as a loop, runs others
+    that have events: it has no time of its own, since on CPU these may run in other threads, and end later. `wall` sums to no
+    more than `steps`; the rest is time in which nothing ran.
     """
     names = list(dict.fromkeys(device.names))
     index = {name: n for n, name in enumerate(names)}
@@ -46,7 +47,7 @@ def measure(device: Device, is_container: Callable[[str], bool]) -> Times:
     steps = np.array(device.steps, np.float64).reshape(-1, 2)
     start, end, lane = np.array(device.starts), np.array(device.ends), np.array(device.lanes, np.int64)
 
-    contains = np.array([is_container(name) for name in names], bool)
+    contains = np.array([runs_any(name, index) for name in names], bool)
     keep = ~contains[of_event] if len(of_event) else np.zeros(0, bool)
     step = np.searchsorted(steps[:, 0], start, side="right") - 1
     keep &= (step >= 0) & (start < steps[np.maximum(step, 0), 1])

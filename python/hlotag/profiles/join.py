@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hlotag._text import count, list_some
 from hlotag.profiles import clock, model, trace
 from hlotag.profiles.clock import Times
 from hlotag.profiles.model import Hot, Row
@@ -18,6 +19,8 @@ from hlotag.profiles.views import Profile
 _Floats = NDArray[np.float64]
 # Limit of listed instructions.
 _HOT = 200
+# The first steps of a trace are left out if they take this much longer than most; two at most.
+_SLOW, _MOST_WARM_UP = 1.5, 2
 _NO_TAGS = 'No operation has a tag. by="source" groups by line, by="scope:2" by named scopes.'
 _REST = {trace.OTHER: model.OTHERS, trace.GRAPH: model.GRAPHS, trace.UNNAMED: model.UNNAMED}
 
@@ -27,16 +30,23 @@ def profile_of(
     devices: Sequence[trace.Device],
     by: str | Sequence[str] | None = None,
     *,
+    earlier: Sequence[Sequence[trace.Device]] = (),
+    may_warm_up: bool = False,
     untraced_seconds: float | None = None,
     source_root: str | None = None,
 ) -> Profile:
     """Makes a profile, with times that are means over the devices.
 
-    `by` is as for `Program.grouping`, `source_root` the folder of files that views may quote.
+    `by` is as for `Program.grouping`; `source_root` is the folder of files that views may quote. `earlier` has the devices of
+    further traces, whose steps count too. If steps `may_warm_up`, slow first ones are left out. Raises ParseError if a trace
+    is of another program.
     """
     groupings = program.grouping(by)
     devices = sorted(devices, key=lambda device: device.name)
-    times = _mean([clock.measure(device, lambda name: trace.is_container(name, program.opcode(name))) for device in devices])
+    each = [_mean([clock.measure(device, program.runs_any) for device in found]) for found in (*earlier, devices)]
+    times, left_out = _without_warm_up(_concatenate(each), _MOST_WARM_UP if may_warm_up else 0)
+    busy = dict(zip(times.names, times.busy.sum(1), strict=True))
+    program.check_fits({name: seconds for name, seconds in busy.items() if seconds and name not in _REST})
     total = float(times.steps.mean())
     rows: list[Row] = []
     for title, value_of in groupings:
@@ -51,7 +61,7 @@ def profile_of(
     is_split = np.array(
         [len({tuple([read(p) for _, read in groupings]) for p in found if p.weight}) > 1 for found in parts], bool
     )
-    return Profile(
+    found = Profile(
         name=program.name,
         devices=tuple(device.name for device in devices),
         steps=tuple(map(float, times.steps)),
@@ -61,11 +71,12 @@ def profile_of(
         split=float(wall @ is_split),
         busy=float(times.busy.sum()) / len(times.steps),
         untraced_seconds=untraced_seconds,
-        notes=(*_notes(devices, times), *([] if groupings else [_NO_TAGS])),
         source_root=source_root,
         program=program,
         timeline=devices,
     )
+    beside = sum(device.beside for device in devices) / len(devices) / len(times.steps)
+    return replace(found, notes=tuple(_notes(found, beside, devices, left_out)))
 
 
 @dataclass
@@ -133,6 +144,27 @@ def _mean(found: Sequence[Times]) -> Times:
     return Times(names, wall, busy, events, steps)
 
 
+def _concatenate(found: Sequence[Times]) -> Times:
+    """The steps of several traces as those of one."""
+    names = list(dict.fromkeys(name for times in found for name in times.names))
+    index = {name: n for n, name in enumerate(names)}
+    wall, busy, events = (np.zeros((len(names), sum(len(times.steps) for times in found))) for _ in range(3))
+    begin = 0
+    for times in found:
+        rows, columns = [index[name] for name in times.names], slice(begin, begin := begin + len(times.steps))
+        wall[rows, columns], busy[rows, columns], events[rows, columns] = times.wall, times.busy, times.events
+    return Times(names, wall, busy, events, np.concatenate([times.steps for times in found]))
+
+
+def _without_warm_up(times: Times, most: int) -> tuple[Times, _Floats]:
+    """The times without the first steps, `most` at most, that took much longer than the others; returns these steps too."""
+    usual, count = float(np.median(times.steps)), 0
+    while count < min(most, len(times.steps) - 2) and times.steps[count] > _SLOW * usual:
+        count += 1
+    wall, busy, events = (each[:, count:] for each in (times.wall, times.busy, times.events))
+    return Times(times.names, wall, busy, events, times.steps[count:]), times.steps[:count]
+
+
 def _hottest(program: Program, times: Times, total: float) -> tuple[Hot, ...]:
     """The instructions that took most time."""
     seconds, events = times.wall.mean(1), times.events.mean(1)
@@ -146,15 +178,34 @@ def _hot(program: Program, name: str, seconds: float, total: float, events: floa
     if not parts:
         return hot
     op = parts[0].op
-    tags = dict.fromkeys(f"{key}={value}" for part in parts for key, value in program.values(part.op).items())
+    tags = dict.fromkeys(f"{key}={value}" for key, values in program.values_by_work(name).items() for value in values)
     about = {"operation": op.title, "more": len(parts) - 1, "phase": parts[0].phase, "file": op.file, "line": op.line}
     return replace(hot, tags=tuple(tags), **about)
 
 
-def _notes(devices: Sequence[trace.Device], times: Times) -> Iterable[str]:
-    beside = sum(device.beside for device in devices) / len(devices) / len(times.steps)
+def _notes(profile: Profile, beside: float, devices: Sequence[trace.Device], left_out: _Floats) -> Iterator[str]:
+    """Yields sentences: what else to know of a profile."""
+    total = profile.total_seconds
+    if profile.split >= 0.005 * total:
+        yield (
+            f"{profile.split / total:.0%} of the time is in instructions that compute operations of several values. "
+            "It is divided among them by their work."
+        )
+    running = total - sum(row.seconds for row in profile.rest if row.value == model.NOTHING)
+    if profile.busy > 1.02 * running:
+        yield (
+            f"Several instructions ran at once: {model.in_words(profile.busy)} of work in {model.in_words(running)}. "
+            "Rows have their part of the time; `busy` has the work."
+        )
+    if profile.untraced_seconds:
+        yield f"A step takes {model.in_words(profile.untraced_seconds)} without the profiler."
+    if len(left_out):
+        took = list_some([model.in_words(seconds) for seconds in left_out])
+        yield f"Left out as warm-up: {count(len(left_out), 'first step')}, which took {took}."
     if beside:
         yield f"Beside the instructions, transfers and asynchronous collectives took {model.in_words(beside)}; no row has them."
     counts = {len(device.steps) for device in devices}
     if len(counts) > 1:
         yield f"The devices have {min(counts)} to {max(counts)} steps in the trace; the first {min(counts)} count."
+    if not any(row.key for row in profile.rows):
+        yield _NO_TAGS

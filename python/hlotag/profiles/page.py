@@ -10,7 +10,7 @@ from importlib import resources
 from hlotag._util.files import source_line
 from hlotag.audits.render.page import assemble
 from hlotag.profiles.model import MEANINGS, Line, Row, Timing, in_words
-from hlotag.profiles.table import notes, operation_in_words
+from hlotag.profiles.table import operation_in_words
 
 # Limit of bars and of instructions.
 _BARS, _HOT = 60, 60
@@ -32,7 +32,7 @@ def _body(profile: Timing) -> Iterator[str]:
     yield from _hottest(profile)
     yield "<footer><h2>What the rows without a key are</h2><dl>"
     yield "".join(f"<dt>{escape(row.value)}</dt><dd>{escape(MEANINGS[row.value])}</dd>" for row in profile.rest)
-    yield "</dl>" + "".join(f"<p>{escape(note)}</p>" for note in notes(profile)) + "</footer>"
+    yield "</dl>" + "".join(f"<p>{escape(note)}</p>" for note in profile.notes) + "</footer>"
 
 
 def _facts(profile: Timing) -> str:

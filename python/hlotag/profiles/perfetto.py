@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hlotag.profiles.program import Program
-from hlotag.profiles.trace import Device, is_container
+from hlotag.profiles.trace import Device
 
 _INSTRUCTIONS = "instructions"
 
@@ -37,10 +37,11 @@ def _events(program: Program, device: Device, process: int) -> Iterator[dict[str
     for (track, lane), thread in numbers.items():
         yield _name("thread_name", process, thread, track if len(lanes) == 1 else f"{track} ({lanes.index(lane) + 1})")
     order = sorted(range(len(device.names)), key=lambda n: (device.lanes[n], device.starts[n]))
+    names = set(device.names)
     latest: dict[int, tuple[dict[str, Any], int]] = {}  # By track, the last event and the place in the order that follows it.
     for place, n in enumerate(order):
         name, lane = device.names[n], device.lanes[n]
-        if name.startswith("\x00") or is_container(name, program.opcode(name)):
+        if name.startswith("\x00") or program.runs_any(name, names):
             continue
         span = {"ts": device.starts[n] / 1e3, "dur": (device.ends[n] - device.starts[n]) / 1e3}
         yield _event(process, numbers[_INSTRUCTIONS, lane], name, span)
@@ -58,12 +59,13 @@ def _events(program: Program, device: Device, process: int) -> Iterator[dict[str
 
 
 def _labels(program: Program, name: str) -> dict[str, str]:
-    """By key, the value of an instruction and its phase."""
-    labels: dict[str, str] = {}
+    """By key, the value of an instruction that has most work, and its phase."""
+    work: dict[str, dict[str, float]] = {}
     for part in program.parts(name):
         for key, value in program.values(part.op).items():
-            labels.setdefault(key, f"{key}={value} {part.phase}")
-    return labels
+            labels, label = work.setdefault(key, {}), f"{key}={value} {part.phase}"
+            labels[label] = labels.get(label, 0.0) + part.weight
+    return {key: max(labels, key=labels.__getitem__) for key, labels in work.items()}
 
 
 def _event(process: int, thread: int, name: str, span: dict[str, float]) -> dict[str, Any]:

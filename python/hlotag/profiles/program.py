@@ -4,17 +4,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from hlotag._text import list_some
 from hlotag._util.groups import group
 from hlotag.audits.model import Findings, Instruction, Op
-from hlotag.errors import ArgumentError
+from hlotag.errors import ArgumentError, ParseError
+from hlotag.hlo.restore import KEYS_OF_KERNELS
 
 _SCOPE = re.compile(r"scope(?::([1-9]\d*))?")
 _TAG = "tag:"
+_NUMBERS = ("ops", "parts", "carries")  # of an instruction in JSON
+# Part of the time in instructions that the audit lacks, from which a trace is of another program.
+_MOST_UNKNOWN = 0.01
 _NO_NAME = re.compile(r"\W")  # what cannot be in the name of a kernel
 
 
@@ -52,8 +57,11 @@ class Program:
         self._ops = ops
         self._values: dict[int, dict[str, str]] = {}
         for key, value, op in tags:
+            if key in KEYS_OF_KERNELS:
+                continue
             self._values.setdefault(op, {})[key] = value
-        self._inside = group((instruction.fusion or instruction.name, instruction) for instruction in instructions)
+        self._inside = group((instruction.kernel, instruction) for instruction in instructions)
+        self._callees = group((each.caller, each.kernel) for each in instructions if each.caller)
         self._opcodes = {instruction.name: instruction.opcode for instruction in instructions}
         self._parts: dict[str, tuple[Part, ...]] = {}
 
@@ -67,7 +75,7 @@ class Program:
         """Takes what is needed from the JSON of an audit."""
         ops = [Op(**op) for op in document["ops"]]
         tags = [(tag["key"], tag["value"], tag["op"]) for tag in document["tags"]]
-        instructions = [Instruction(**each | {"ops": tuple(each["ops"])}) for each in document["instructions"]]
+        instructions = [Instruction(**each | {name: tuple(each[name]) for name in _NUMBERS}) for each in document["instructions"]]
         return cls(document["name"], ops, tags, instructions)
 
     @cached_property
@@ -85,35 +93,61 @@ class Program:
         """The opcode of an instruction outside of fusions; "fusion" for a fusion, empty if no operation became it."""
         return self._opcodes.get(name, "fusion" if name in self._inside else "")
 
+    def runs_any(self, name: str, others: Container[str]) -> bool:
+        """Whether an instruction, such as a loop, runs any of the others."""
+        return any(inner in others for inner in self._run_by(name))
+
+    def _run_by(self, name: str) -> Iterator[str]:
+        """What an instruction runs, and what that runs."""
+        pending = list(self._callees.get(name, ()))
+        for inner in pending:  # The list grows. No computation calls itself.
+            yield inner
+            pending += self._callees.get(inner, ())
+
+    def check_fits(self, busy: Mapping[str, float]) -> None:
+        """Raises ParseError if a trace is of another program; `busy` has by instruction how long it ran."""
+        unknown = [name for name in busy if name not in self._opcodes and name not in self._inside]
+        if sum(busy[name] for name in unknown) > _MOST_UNKNOWN * sum(busy.values()):
+            raise ParseError(
+                f"the trace and the audit of {self.name} are of different programs: the trace has {list_some(unknown)}, which "
+                "the audit lacks; audit the program that was traced, with the same shapes, options and versions"
+            )
+
     def values(self, op: Op) -> Mapping[str, str]:
         """The tags of an operation, value by key."""
         return self._values.get(op.id, {})
 
     def parts(self, name: str) -> tuple[Part, ...]:
-        """Divides a fusion, or an instruction outside of fusions, among its operations.
+        """Divides what runs as one, and what it runs, among the operations by the work of the instructions.
 
-        What counts is floating-point operations if one has any, else bytes. Those with most work come first; empty if no
-        operation of the program became the instruction.
+        Those with most work come first; empty if no operation of the program became the instruction.
         """
         if name not in self._parts:
-            self._parts[name] = self._divide(self._inside.get(name, ()))
+            self._parts[name] = self._divide([i for n in (name, *self._run_by(name)) for i in self._inside.get(n, ())])
         return self._parts[name]
 
+    def values_by_work(self, name: str) -> dict[str, list[str]]:
+        """By key, the values of the operations in what runs as one, the value with most work first."""
+        work: dict[str, dict[str, float]] = {}
+        for part in self.parts(name):
+            for key, value in self.values(part.op).items():
+                values = work.setdefault(key, {})
+                values[value] = values.get(value, 0.0) + part.weight
+        return {key: sorted(values, key=lambda value, of=values: -of[value]) for key, values in work.items()}
+
     def _divide(self, instructions: Sequence[Instruction]) -> tuple[Part, ...]:
-        places = {op: instruction for instruction in reversed(instructions) for op in instruction.ops}
-        ops = [self._ops[op] for op in sorted(places)]
-        by_flops = any(op.flops for op in ops)
-        work = {op.id: op.flops if by_flops else op.bytes for op in ops}
+        is_idle = not any(each.effort for each in instructions)
+        work: dict[tuple[int, str, str], float] = {}
+        for each in instructions:
+            for owner in each.owners:
+                op = self._ops[owner]
+                # Of several operations, each keeps its own place.
+                place = (each.scope, each.phase) if len(each.owners) == 1 and each.phase else (op.scope, op.phase)
+                effort = 1 if is_idle else each.effort * each.runs
+                work[owner, *place] = work.get((owner, *place), 0) + effort / len(each.owners)
         total = sum(work.values())
-        parts = []
-        for op in ops:
-            weight = work[op.id] / total if total else 1 / len(ops)
-            # An operation of its own instruction has the instruction's place; one that XLA merged into it keeps its own.
-            instruction = places[op.id]
-            own = instruction.ops[0] == op.id
-            place = (instruction.scope, instruction.phase) if own and instruction.phase else (op.scope, op.phase)
-            parts.append(Part(op, *place, weight))
-        return tuple(sorted(parts, key=lambda part: -part.weight))
+        parts = [Part(self._ops[owner], *place, effort / total) for (owner, *place), effort in work.items()]
+        return tuple(sorted(parts, key=lambda part: (-part.weight, part.op.id)))
 
     def grouping(self, by: str | Sequence[str] | None) -> list[tuple[str, Callable[[Part], str]]]:
         """For each group of rows its title, and what gives the value of a part: empty if the part has none.

@@ -32,13 +32,16 @@ from hlotag.profiles.views import Profile
 _NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
 _OPTIONS = {"cuda": _NO_COMMAND_BUFFERS, "rocm": _NO_COMMAND_BUFFERS, "gpu": _NO_COMMAND_BUFFERS}
 _WARM_UP = 2  # calls: the first one allocates, the second one may still fill caches
+_STEPS = 10  # calls that are traced by default
+_UNTRACED = 3  # calls without the profiler, at most
+_ROUNDS = 5  # turns of two programs
 
 
 def profile(
     fun: Callable[..., Any] | None = None,
     /,
     *args: Any,
-    steps: int = 3,
+    steps: int = _STEPS,
     by: str | Sequence[str] | None = None,
     trace_dir: str | os.PathLike[str] | None = None,
     audit: Findings | str | os.PathLike[str] | None = None,
@@ -53,7 +56,9 @@ def profile(
     by their work.
 
     Args:
-        fun: A function, jitted or not. It is compiled as for `hlotag.audit`, and called `steps` times after a warm-up.
+        fun: A function, jitted or not. It is compiled as for `hlotag.audit`, and called 2 times to warm up, up to 3 times without
+            the profiler, and `steps` times with it. A function with effects, such as one that trains a model in place, has them
+            in each call.
         *args: Its arguments, arrays. Those that it donates are copied for each call.
         steps: How many calls are traced.
         by: What to group by: the key of a tag; `source`, a line of the program; `scope`, or `scope:2` for the first two names of
@@ -82,17 +87,24 @@ def profile(
     """
     if (fun is None) == (trace_dir is None):
         raise ArgumentError("hlotag.profile needs a function and its arguments, or trace_dir= and audit=")
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ArgumentError(f"steps={steps!r}: give the number of calls to trace, 1 or more")
+    _check_steps(steps)
     if fun is not None:
         if not callable(fun):
             raise ArgumentError(f"hlotag.profile needs a function, not {type(fun).__name__}")
         if audit is not None:
             raise ArgumentError("audit= goes with trace_dir=; leave it out: a function is audited before it runs")
-        return _profile_function(fun, args, kwargs, steps, by)
+        runner = _Runner(fun, args, kwargs, by)
+        untraced = runner.measure(min(steps, _UNTRACED))
+        runner.trace(steps)
+        return runner.profile(by, untraced)
     if args or kwargs or audit is None:
         raise ArgumentError("trace_dir= needs audit=, the audit of the traced program or the file of its JSON, and no arguments")
     return profile_trace(Path(trace_dir or ""), audit, by)
+
+
+def _check_steps(steps: int) -> None:
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ArgumentError(f"steps={steps!r}: give the number of calls to trace, 1 or more")
 
 
 def profile_trace(path: Path, audit: Findings | str | os.PathLike[str], by: str | Sequence[str] | None = None) -> Profile:
@@ -102,7 +114,7 @@ def profile_trace(path: Path, audit: Findings | str | os.PathLike[str], by: str 
     """
     program = _program(audit)
     with step("reading the trace"):
-        return profile_of(program, trace.read(trace.find(path), program.name, program.kernels), by)
+        return profile_of(program, trace.read(trace.find(path), program.name, program.kernels), by, may_warm_up=True)
 
 
 def _program(audit: Findings | str | os.PathLike[str]) -> Program:
@@ -116,25 +128,79 @@ def _program(audit: Findings | str | os.PathLike[str]) -> Program:
         raise ParseError(f"{filename}: the audit is incomplete ({error!r}); write it again with --json") from None
 
 
-def _profile_function(
-    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], steps: int, by: str | Sequence[str] | None
-) -> Profile:
-    audited = audit_and_compile(fun, args, kwargs, options=_OPTIONS)
-    program = Program.of_audit(audited.audit)
-    program.grouping(by)  # Fails before the program runs.
-    call = _caller(fun, audited, args, kwargs)
-    for _ in range(_WARM_UP):
-        call(nullcontext)
-    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
+def profile_both(
+    before: tuple[Callable[..., Any], Sequence[Any]],
+    now: tuple[Callable[..., Any], Sequence[Any]],
+    *,
+    steps: int = _STEPS,
+    by: str | Sequence[str] | None = None,
+) -> tuple[Profile, Profile]:
+    """Profiles two programs that run in turns, so that what else the machine does slows both alike.
+
+    Args:
+        before: A function and its arguments, as for `hlotag.profile`.
+        now: The other function and its arguments.
+        steps: How many calls of each are traced.
+        by: As for `hlotag.profile`.
+
+    Returns:
+        Both profiles. `hlotag.profiles.changes(now, before)` says which rows differ.
+
+    Raises:
+        ArgumentError: As `hlotag.profile`.
+
+    Examples:
+        >>> def f(x, power):
+        ...     with hlotag.tagged({"layer": "1"}):
+        ...         return x @ x if power == 2 else x @ x @ x
+        >>> x = jnp.ones((256, 256))
+        >>> with hlotag.stage():
+        ...     before, now = hlotag.profiles.profile_both((lambda x: f(x, 2), [x]), (lambda x: f(x, 3), [x]), steps=2)
+        >>> len(before.steps), len(now.steps)
+        (2, 2)
+    """
+    _check_steps(steps)
+    runners = [_Runner(fun, args, {}, by) for fun, args in (before, now)]
+    rounds = min(steps, _ROUNDS)
+    for number in range(rounds):
+        for runner in runners:
+            runner.trace(steps // rounds + (number < steps % rounds))
+    first, second = (runner.profile(by) for runner in runners)
+    return first, second
+
+
+class _Runner:
+    """A program that runs, and is traced. Raises ArgumentError as `profile`, before the program runs."""
+
+    def __init__(self, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], by: str | Sequence[str] | None) -> None:
+        self._audited = audit_and_compile(fun, args, kwargs, options=_OPTIONS)
+        self._program = Program.of_audit(self._audited.audit)
+        self._program.grouping(by)
+        self._call = _caller(fun, self._audited, args, kwargs)
+        self._traces: list[list[trace.Device]] = []
+        for _ in range(_WARM_UP):
+            self._call(nullcontext)
+
+    def trace(self, steps: int) -> None:
+        """Traces some steps."""
+        with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
+            with step("tracing"), _trace(folder):
+                for number in range(steps):
+                    self._call(partial(StepTraceAnnotation, "step", step_num=number))
+            with step("reading the trace"):
+                self._traces.append(trace.read(trace.find(Path(folder)), self._program.name, self._program.kernels))
+
+    def measure(self, steps: int) -> float:
+        """Seconds of a step without the profiler: the median of some steps."""
         with step("running"):
-            untraced = statistics.median([call(nullcontext) for _ in range(steps)])
-        with step("tracing"), _trace(folder):
-            for number in range(steps):
-                call(partial(StepTraceAnnotation, "step", step_num=number))
-        with step("reading the trace"):
-            devices = trace.read(trace.find(Path(folder)), program.name, program.kernels)
-    found = profile_of(program, devices, by, untraced_seconds=untraced, source_root=audited.audit.source_root)
-    return replace(found, notes=(*found.notes, OFF)) if audited.audit.is_off and program.keys else found
+            return statistics.median([self._call(nullcontext) for _ in range(steps)])
+
+    def profile(self, by: str | Sequence[str] | None, untraced_seconds: float | None = None) -> Profile:
+        """The profile of all traces."""
+        audit, (*earlier, devices) = self._audited.audit, self._traces
+        about = {"untraced_seconds": untraced_seconds, "source_root": audit.source_root}
+        found = profile_of(self._program, devices, by, earlier=earlier, **about)
+        return replace(found, notes=(*found.notes, OFF)) if audit.is_off and self._program.keys else found
 
 
 def _caller(fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Any], float]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hlotag._text import printable
 from hlotag.audits.render.table import plain_text
-from hlotag.profiles.model import ADDED, NOTHING, Hot, Line, Row, Timing, in_words
+from hlotag.profiles.model import ADDED, Hot, Line, Row, Timing
 
 # Limit of listed values and instructions.
 _LINES, _HOT = 40, 10
@@ -34,7 +34,7 @@ def renderable(profile: Timing, width: int) -> RenderableType:
     parts += [_table(unit, each, profile.rest, width) for each in profile.tables()]
     if profile.instructions:
         parts.append(_hottest(unit, profile, width))
-    return Group(*parts, *(Text(printable(f"note: {note}"), "dim") for note in notes(profile)))
+    return Group(*parts, *(Text(printable(f"note: {note}"), "dim") for note in profile.notes))
 
 
 class _Unit:
@@ -46,25 +46,6 @@ class _Unit:
 
     def __call__(self, seconds: float) -> str:
         return f"{seconds / self._factor:.{self._digits}f}"
-
-
-def notes(profile: Timing) -> Iterator[str]:
-    """Yields sentences: what else to know of a profile."""
-    total = profile.total_seconds
-    if profile.split >= 0.005 * total:
-        yield (
-            f"{profile.split / total:.0%} of the time is in instructions that compute operations of several values. "
-            "It is divided among them by their work."
-        )
-    running = total - sum(row.seconds for row in profile.rest if row.value == NOTHING)
-    if profile.busy > 1.02 * running:
-        yield (
-            f"Several instructions ran at once: {in_words(profile.busy)} of work in {in_words(running)}. "
-            "Rows have their part of the time; `busy` has the work."
-        )
-    if profile.untraced_seconds:
-        yield f"A step takes {in_words(profile.untraced_seconds)} without the profiler."
-    yield from profile.notes
 
 
 def operation_in_words(hot: Hot) -> str:
@@ -88,6 +69,7 @@ def _table(unit: _Unit, table_of: tuple[str, Sequence[str], Sequence[Line]], res
     others = [(row.value, row.seconds, row.share) for row in rest]
     if left := lines[_LINES:]:
         others.insert(0, (f"{len(left)} more", sum(line.seconds for line in left), sum(line.share for line in left)))
+    others.append(("step", sum(line.seconds for line in lines) + sum(row.seconds for row in rest), 1.0))
     for name, seconds, share in others:
         table.add_row(Text(name, "dim"), *("" for _ in phases), unit(seconds), f"{share:.1%}")
     return table

@@ -9,7 +9,6 @@ core, another one those that run beside it.
 from __future__ import annotations
 
 import bisect
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +20,6 @@ import numpy as np
 from hlotag._text import list_some
 from hlotag.errors import ParseError
 
-# Instructions that run others. On CPU, the others may run in other threads, and end after the event of the first.
-_CONTAINER = re.compile(r"(while|conditional|call)(\.\d+)*")
 _OPS, _ASYNC, _MODULES = "XLA Ops", "Async XLA Ops", "XLA Modules"
 # Lines that XProf derives from those of the streams.
 _DERIVED = {"Steps", _OPS, _MODULES, "Framework Ops", "Framework Name Scope", "Source code", "XLA TraceMe", "Launch Stats"}
@@ -235,8 +232,3 @@ def _find_running(runs: Sequence[tuple[str, float, float]], instant: float) -> s
 def _instruction_of(text: str) -> str:
     """The name of an instruction: TPU's events have its text, `%fusion.1 = f32[8] fusion(...)`."""
     return text.partition(" = ")[0].strip().removeprefix("%")
-
-
-def is_container(name: str, opcode: str) -> bool:
-    """Returns whether an instruction runs others, so that its event covers theirs. `opcode` is empty if unknown."""
-    return opcode in ("while", "conditional", "call") if opcode else _CONTAINER.fullmatch(name) is not None

@@ -46,6 +46,9 @@ bool endsInCall(std::string_view name);
 /// scope `x` under a transform, `a/b` as two scopes.
 NamePath parseName(std::string_view name);
 
+/// Returns the named scopes of a path: without JAX's `while/body` and `cond/branch_1_fun`.
+std::string namedScopes(std::string_view path);
+
 /// Attribute of a module whose names have escapes.
 inline constexpr std::string_view kEscaped = "hlotag.escaped";
 

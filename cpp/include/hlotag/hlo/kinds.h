@@ -17,7 +17,8 @@ public:
   struct Traits {
     std::string opcode; ///< the opcode that an operation becomes; for an opcode, itself
     bool isMove, isRelabelling, isXlasOwn;
-    std::string heavy; ///< the kind of heavy computation (a step of its own), or empty
+    std::string heavy;          ///< the kind of heavy computation (a step of its own), or empty
+    bool isPointwise, isLayout; ///< computes element by element; moves elements
   };
 
   virtual Traits traitsOf(std::string_view name) = 0;
@@ -36,7 +37,7 @@ public:
     size_t opcode; ///< the kind that an operation becomes; for an opcode, itself
     bool isMove, isRelabelling, isXlasOwn;
     std::string heavy;
-    bool isHeavy;
+    bool isPointwise, isLayout, isHeavy;
     bool isFusion, isCall, isLoop, isParameter, isElement, isTuple, isConstant;
     bool isReshaped, isCopied, isControl, isCommutative;
     bool isAsyncStart, isDone; ///< one end of an asynchronous operation

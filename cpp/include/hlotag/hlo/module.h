@@ -30,10 +30,19 @@ inline size_t elementAt(const std::vector<size_t> &elements, size_t index) {
   return elements[index];
 }
 
+/// The product of dimensions.
+inline uint64_t numElements(const Numbers &dimensions) {
+  uint64_t number = 1;
+  for (int64_t size : dimensions)
+    number *= uint64_t(size);
+  return number;
+}
+
 class Module {
 public:
   struct Instruction {
-    std::string_view opName, shape, attributes; // `shape` and `attributes` are messages.
+    std::string_view opName;
+    std::string_view message, shape, attributes; // Messages, `message` of the whole instruction.
     size_t opcode, computation;
     std::vector<size_t> operands, called;
     size_t index;    // Of a parameter or a tuple element.
@@ -90,5 +99,9 @@ private:
   ById byId_;
   size_t entry_ = 0;
 };
+
+/// Returns by computation the fusion that it is part of, as its body or the body of a reduction in
+/// it; `kNone` for others.
+std::vector<int64_t> findFusions(const Module &module);
 
 } // namespace hlotag::hlo

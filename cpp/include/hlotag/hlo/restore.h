@@ -5,6 +5,7 @@
 
 #include "hlotag/hlo/program.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ public:
     std::vector<size_t> callers; // Of calls that XLA inlined.
     bool isOperation; // Whether it computes the result of its operation, and not an intermediate.
     bool isCombined;  // Whether it does the work of several collectives.
+    /// Of a fusion: by key, the value on most of the work in it, if that is more than what has
+    /// none.
+    std::optional<Entries> inside;
   };
 
   virtual Entries entriesFor(const Case &instruction) = 0;

@@ -10,7 +10,7 @@ from typing import Any
 from hlotag.audits.model import Stray, Tag
 from hlotag.audits.report import Reported
 
-SCHEMA = "hlotag.audit/5"
+SCHEMA = "hlotag.audit/6"
 
 
 def dumps(audit: Reported, *, indent: int | None = None) -> str:

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/hlo/work.h"
+
+#include "fields.h"
+#include "hlotag/hlo/wire.h"
+#include "hlotag/ir/support.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace hlotag::hlo {
+
+namespace {
+
+constexpr uint64_t kFma = 2;          // flops of a multiplication and an addition
+constexpr uint64_t kFmaOfComplex = 4; // such pairs in a product of complex numbers
+
+/// The arrays of a shape: one, or those in a tuple.
+struct Size {
+  uint64_t elements = 0, bytes = 0;
+};
+
+/// Returns the bits of an element, by XLA's `PrimitiveType`; 8 for types of a few bits, 0 for
+/// tuples and tokens.
+uint64_t bitsOf(int64_t type) {
+  switch (type) {
+  case 3:  // S16
+  case 7:  // U16
+  case 10: // F16
+  case 16: // BF16
+    return 16;
+  case 4:  // S32
+  case 8:  // U32
+  case 11: // F32
+    return 32;
+  case 5:  // S64
+  case 9:  // U64
+  case 12: // F64
+  case 15: // C64
+    return 64;
+  case 18: // C128
+    return 128;
+  case 0:  // invalid
+  case 13: // TUPLE
+  case 14: // OPAQUE_TYPE
+  case 17: // TOKEN
+    return 0;
+  default:
+    return 8;
+  }
+}
+
+Size sizeOf(std::string_view shape) {
+  Size size;
+  std::vector<std::string_view> pending{shape};
+  while (!pending.empty()) {
+    std::string_view next = pending.back();
+    pending.pop_back();
+    Numbers dimensions;
+    int64_t type = 0;
+    for (wire::Message field(next); field.next();) {
+      if (field.field() == fields::shape::kElementType)
+        type = field.number();
+      else if (field.field() == fields::shape::kDimensions)
+        field.appendNumbers(dimensions);
+      else if (field.field() == fields::shape::kTupleShapes)
+        pending.push_back(field.bytes());
+    }
+    if (uint64_t bits = bitsOf(type)) {
+      uint64_t elements = numElements(dimensions);
+      size.elements += elements;
+      size.bytes += elements * bits / 8;
+    }
+  }
+  return size;
+}
+
+/// The last value of a number, or of a message or text, in a message.
+int64_t numberIn(std::string_view message, int number, int64_t otherwise) {
+  for (wire::Message field(message); field.next();)
+    if (field.field() == number)
+      otherwise = field.number();
+  return otherwise;
+}
+
+std::string_view bytesIn(std::string_view message, int number) {
+  std::string_view found;
+  for (wire::Message field(message); field.next();)
+    if (field.field() == number)
+      found = field.bytes();
+  return found;
+}
+
+Numbers numbersIn(std::string_view message, int number) {
+  Numbers found;
+  for (wire::Message field(message); field.next();)
+    if (field.field() == number)
+      field.appendNumbers(found);
+  return found;
+}
+
+/// The numbers in `"key":["1","2"]` of a JSON text, as XLA writes it.
+Numbers numbersInJson(std::string_view text, std::string_view key) {
+  Numbers found;
+  size_t start = text.find('"' + std::string(key) + '"');
+  if (start == text.npos)
+    return found;
+  text = text.substr(text.find('[', start) + 1);
+  text = text.substr(0, text.find(']'));
+  for (size_t at; (at = text.find_first_of("0123456789")) != text.npos;) {
+    text.remove_prefix(at);
+    size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+    found.push_back(std::stoll(std::string(text.substr(0, std::min<size_t>(end, 18)))));
+    text.remove_prefix(end);
+  }
+  return found;
+}
+
+uint64_t floorLog(uint64_t number) {
+  uint64_t log = 0;
+  while (number >>= 1)
+    ++log;
+  return log;
+}
+
+uint64_t ceilingLog(uint64_t number) { return number < 2 ? 0 : floorLog(number - 1) + 1; }
+
+/// One dimension of a window.
+struct Window {
+  int64_t size = 1, stride = 1, padding = 0, dilation = 1, baseDilation = 1;
+};
+
+std::vector<Window> windowsIn(std::string_view message) {
+  using namespace fields::window;
+  std::vector<Window> windows;
+  for (wire::Message field(bytesIn(message, fields::instruction::kWindow)); field.next();) {
+    if (field.field() != kDimensions)
+      continue;
+    std::string_view data = field.bytes();
+    windows.push_back({numberIn(data, kSize, 1), numberIn(data, kStride, 1),
+                       numberIn(data, kPaddingLow, 0), numberIn(data, kDilation, 1),
+                       numberIn(data, kBaseDilation, 1)});
+  }
+  return windows;
+}
+
+/// Returns how many pairs of a place in the window and one in the result meet an element, and not
+/// padding or a hole, in one dimension.
+uint64_t countMeetings(const Window &window, int64_t input, int64_t output) {
+  uint64_t count = 0;
+  int64_t base = std::max<int64_t>(window.baseDilation, 1);
+  int64_t stride = std::max<int64_t>(window.stride, 1);
+  int64_t limit = (input - 1) * base; // the last place of an element
+  constexpr int64_t kMost = 1 << 20;  // bounds the time for malformed modules
+  for (int64_t place = 0; place < std::min(window.size, kMost); ++place) {
+    int64_t first = place * window.dilation - window.padding; // met by the result's place 0
+    // Places of the result repeat modulo `base` whether they meet an element or a hole.
+    for (int64_t begin = 0; begin < std::min(base, output); ++begin) {
+      int64_t at = first + begin * stride;
+      if (at % base != 0 || at > limit)
+        continue;
+      int64_t step = stride * base;
+      int64_t low = at < 0 ? (-at + step - 1) / step : 0;
+      int64_t high = std::min((limit - at) / step, (output - 1 - begin) / base);
+      count += high >= low ? uint64_t(high - low + 1) : 0;
+    }
+  }
+  return count;
+}
+
+class Meter {
+public:
+  explicit Meter(const Module &module)
+      : module_(module), ofComputation_(module.computations.size()),
+        isApplied_(module.computations.size()), isWritten_(module.instructions.size()) {
+    findApplied();
+    findWritten();
+  }
+
+  std::vector<Work> measure() {
+    std::vector<Work> work(module_.instructions.size());
+    sizes_.reserve(work.size());
+    for (size_t i = 0; i < work.size(); ++i) { // operands and callees first
+      sizes_.push_back(sizeOf(module_.instructions[i].shape));
+      Work made{flops(i), bytes(i)};
+      size_t computation = module_.instructions[i].computation;
+      ofComputation_[computation] += made.flops;
+      if (!isApplied_[computation])
+        work[i] = made;
+    }
+    return work;
+  }
+
+private:
+  using Measure = uint64_t (Meter::*)(size_t) const;
+
+  /// Marks what other instructions than loops, branches, calls and fusions apply to elements.
+  void findApplied() {
+    for (size_t i = 0; i < module_.instructions.size(); ++i) {
+      const Kinds::Kind &kind = module_.kind(i);
+      if (!kind.isControl && !kind.isAsyncStart && !kind.isDone)
+        for (size_t callee : module_.instructions[i].called)
+          isApplied_[callee] = true;
+    }
+  }
+
+  /// Marks the values that are written to memory: those outside of fusions, and results of fusions.
+  void findWritten() {
+    std::vector<int64_t> fusions = findFusions(module_);
+    for (size_t i = 0; i < isWritten_.size(); ++i) {
+      if (fusions[module_.instructions[i].computation] == kNone)
+        isWritten_[i] = true;
+      if (module_.kind(i).isFusion)
+        markResults(module_.computations[elementAt(module_.instructions[i].called, 0)].root);
+    }
+  }
+
+  void markResults(size_t root) {
+    std::vector<size_t> pending{root};
+    while (!pending.empty()) {
+      size_t i = pending.back();
+      pending.pop_back();
+      isWritten_[i] = true;
+      const Kinds::Kind &kind = module_.kind(i);
+      if (kind.isTuple || kind.name == "bitcast" || kind.isElement)
+        for (size_t operand : module_.instructions[i].operands)
+          if (!isWritten_[operand])
+            pending.push_back(operand);
+    }
+  }
+
+  uint64_t flops(size_t i) const {
+    static const std::map<std::string_view, Measure> kMeasures = {
+        {"all-reduce", &Meter::elements},
+        {"all-reduce-start", &Meter::elements},
+        {"cholesky", &Meter::cholesky},
+        {"convolution", &Meter::convolution},
+        {"custom-call", &Meter::customCall},
+        {"dot", &Meter::dot},
+        {"fft", &Meter::fft},
+        {"map", &Meter::map},
+        {"reduce", &Meter::reduce},
+        {"reduce-scatter", &Meter::elements},
+        {"reduce-window", &Meter::reduceWindow},
+        {"rng", &Meter::elements},
+        {"rng-bit-generator", &Meter::elements},
+        {"scatter", &Meter::scatter},
+        {"select-and-scatter", &Meter::selectAndScatter},
+        {"sort", &Meter::sort},
+        {"triangular-solve", &Meter::triangularSolve},
+    };
+    auto found = kMeasures.find(module_.kind(i).name);
+    if (found != kMeasures.end())
+      return (this->*found->second)(i);
+    return module_.kind(i).isPointwise ? elements(i) : 0;
+  }
+
+  uint64_t bytes(size_t i) const {
+    const Kinds::Kind &kind = module_.kind(i);
+    size_t numOperands = module_.instructions[i].operands.size();
+    if (kind.name == "dynamic-update-slice")
+      return sizeOfOperand(i, 1).bytes;
+    if (kind.name == "scatter") // (inputs, indices, updates)
+      return sizeOfOperand(i, numOperands - 1).bytes * (numOperands / 2);
+    if (kind.name == "custom-call")
+      return sizes_[i].bytes + bytesOfOperands(i);
+    bool isAccess = kind.isHeavy || kind.name == "concatenate" || kind.name == "copy" ||
+                    kind.name == "copy-start" || kind.name == "dynamic-slice" || kind.name == "pad";
+    bool isValue = kind.isPointwise || kind.isLayout;
+    if (kind.isControl || kind.isDone || !(isAccess || (isValue && isWritten_[i])))
+      return 0;
+    // The result of an asynchronous start has the operands in it.
+    uint64_t all = sizes_[i].bytes, given = bytesOfOperands(i);
+    return ir::endsWith(kind.name, "-start") && all > given ? all - given : all;
+  }
+
+  uint64_t elements(size_t i) const { return sizes_[i].elements; }
+
+  uint64_t dot(size_t i) const {
+    std::string_view dimensions = bytesIn(message(i), fields::instruction::kDotDimensions);
+    return product(i, numbersIn(dimensions, fields::dot::kLhsContracting));
+  }
+
+  /// The flops of a product whose first operand is summed over `contracting`.
+  uint64_t product(size_t i, const Numbers &contracting) const {
+    Numbers operand = module_.dimensions(operandOf(i, 0));
+    uint64_t width = 1;
+    for (int64_t dimension : contracting)
+      if (size_t(dimension) < operand.size())
+        width *= uint64_t(operand[size_t(dimension)]);
+    return kFma * numElements(firstArray(i)) * width;
+  }
+
+  /// cuBLAS has the dimensions of the product in its configuration. cuDNN has those of the forward
+  /// convolution, of which a backward one computes the input or the kernel.
+  uint64_t customCall(size_t i) const {
+    std::string_view target = bytesIn(message(i), fields::instruction::kTarget);
+    if (target.substr(0, 9) == "__cublas$")
+      return product(i, numbersInJson(bytesIn(message(i), fields::instruction::kBackendConfig),
+                                      "lhs_contracting_dimensions"));
+    if (target.substr(0, 12) != "__cudnn$conv")
+      return 0;
+    Numbers first = module_.dimensions(operandOf(i, 0)), result = firstArray(i);
+    Numbers second = module_.dimensions(operandOf(i, 1));
+    if (target == "__cudnn$convBackwardInput")
+      return convolve(i, result, second, first);
+    if (target == "__cudnn$convBackwardFilter")
+      return convolve(i, first, result, second);
+    return convolve(i, first, second, result);
+  }
+
+  uint64_t convolution(size_t i) const {
+    return convolve(i, module_.dimensions(operandOf(i, 0)), module_.dimensions(operandOf(i, 1)),
+                    firstArray(i));
+  }
+
+  /// The flops of a convolution with the window and dimensions of an instruction.
+  uint64_t convolve(size_t i, const Numbers &input, const Numbers &kernel,
+                    const Numbers &result) const {
+    using namespace fields::convolution;
+    std::string_view numbers = bytesIn(message(i), fields::instruction::kConvolutionDimensions);
+    auto sizeAt = [](const Numbers &sizes, int64_t dimension) {
+      return size_t(dimension) < sizes.size() ? uint64_t(sizes[size_t(dimension)]) : 1;
+    };
+    Numbers inputSpatial = numbersIn(numbers, kInputSpatial);
+    Numbers outputSpatial = numbersIn(numbers, kOutputSpatial);
+    std::vector<Window> windows = windowsIn(message(i));
+    uint64_t meetings = 1;
+    for (size_t d = 0; d < std::min({windows.size(), inputSpatial.size(), outputSpatial.size()});
+         ++d)
+      meetings *= countMeetings(windows[d], int64_t(sizeAt(input, inputSpatial[d])),
+                                int64_t(sizeAt(result, outputSpatial[d])));
+    uint64_t batch = sizeAt(input, numberIn(numbers, kInputBatch, 0));
+    uint64_t groups =
+        uint64_t(std::max<int64_t>(numberIn(message(i), fields::instruction::kBatchGroups, 1), 1));
+    // The kernel's input features are those of one group.
+    return kFma * (batch / groups) * sizeAt(kernel, numberIn(numbers, kKernelInput, 0)) *
+           sizeAt(kernel, numberIn(numbers, kKernelOutput, 0)) * meetings;
+  }
+
+  uint64_t fft(size_t i) const {
+    uint64_t factors = 1;
+    for (int64_t length : numbersIn(message(i), fields::instruction::kFftLength))
+      factors *= floorLog(uint64_t(length));
+    return kFma * kFmaOfComplex * factors * sizeOfOperand(i, 0).elements;
+  }
+
+  uint64_t reduce(size_t i) const {
+    size_t inputs = std::max<size_t>(module_.instructions[i].operands.size() / 2, 1);
+    uint64_t taken = sizeOfOperand(i, 0).elements, made = elements(i) / inputs;
+    return (taken > made ? taken - made : 0) * applied(i, 0);
+  }
+
+  uint64_t reduceWindow(size_t i) const {
+    size_t inputs = std::max<size_t>(module_.instructions[i].operands.size() / 2, 1);
+    return elements(i) / inputs * (windowSize(i) - 1) * applied(i, 0);
+  }
+
+  uint64_t selectAndScatter(size_t i) const {
+    return sizeOfOperand(i, 1).elements * ((windowSize(i) - 1) * applied(i, 0) + applied(i, 1));
+  }
+
+  uint64_t scatter(size_t i) const {
+    return sizeOfOperand(i, module_.instructions[i].operands.size() - 1).elements * applied(i, 0);
+  }
+
+  uint64_t map(size_t i) const { return elements(i) * applied(i, 0); }
+
+  uint64_t sort(size_t i) const {
+    uint64_t sorted = sizeOfOperand(i, 0).elements;
+    return sorted * ceilingLog(sorted);
+  }
+
+  uint64_t cholesky(size_t i) const { return elements(i) * lastDimension(operandOf(i, 0)) / 3; }
+
+  uint64_t triangularSolve(size_t i) const {
+    return kFma * elements(i) * lastDimension(operandOf(i, 0));
+  }
+
+  std::string_view message(size_t i) const { return module_.instructions[i].message; }
+  size_t operandOf(size_t i, size_t number) const {
+    return elementAt(module_.instructions[i].operands, number);
+  }
+  Size sizeOfOperand(size_t i, size_t number) const { return sizes_[operandOf(i, number)]; }
+  uint64_t bytesOfOperands(size_t i) const {
+    uint64_t bytes = 0;
+    for (size_t operand : module_.instructions[i].operands)
+      bytes += sizes_[operand].bytes;
+    return bytes;
+  }
+  /// The dimensions of a result, or of the first one: a library's call returns scratch memory too.
+  Numbers firstArray(size_t i) const {
+    for (wire::Message field(module_.instructions[i].shape); field.next();)
+      if (field.field() == fields::shape::kTupleShapes)
+        return numbersIn(field.bytes(), fields::shape::kDimensions);
+    return module_.dimensions(i);
+  }
+  uint64_t lastDimension(size_t i) const {
+    Numbers sizes = module_.dimensions(i);
+    return sizes.empty() ? 1 : uint64_t(sizes.back());
+  }
+  uint64_t windowSize(size_t i) const {
+    uint64_t size = 1;
+    for (const Window &window : windowsIn(message(i)))
+      size *= uint64_t(std::max<int64_t>(window.size, 1));
+    return size;
+  }
+  /// The flops of one call of what an instruction applies.
+  uint64_t applied(size_t i, size_t number) const {
+    return ofComputation_[elementAt(module_.instructions[i].called, number)];
+  }
+
+  const Module &module_;
+  std::vector<Size> sizes_;
+  std::vector<uint64_t> ofComputation_; // Flops.
+  std::vector<bool> isApplied_;         // By computation.
+  std::vector<bool> isWritten_;
+};
+
+} // namespace
+
+std::vector<Work> measureWork(const Module &module) { return Meter(module).measure(); }
+
+} // namespace hlotag::hlo

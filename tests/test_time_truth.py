@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time and work by tag, held against a truth that uses nothing of hlotag."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import pytest
+
+import hlotag
+from hlotag.audits.collect import Audited, audit_and_compile
+from hlotag.audits.model import kernels
+from hlotag.hlo.module import of_executable
+from hlotag.profiles.program import Program
+from time_programs import PROGRAMS
+from time_truth import clock, judge, parse, work_of
+
+_STEPS = 4
+_PRODUCTS = {"dot_general", "convolution"}
+
+
+@pytest.fixture(scope="module")
+def audited():
+    """Audits a program, once for all tests."""
+    found: dict[str, Audited] = {}
+
+    def audit(name: str) -> Audited:
+        if name not in found:
+            function, arguments = PROGRAMS[name]()
+            with hlotag.stage():
+                found[name] = audit_and_compile(function, arguments, {})
+        return found[name]
+
+    return audit
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_time_is_where_an_independent_reader_finds_it(name, audited, tmp_path):
+    program, arguments = audited(name), PROGRAMS[name]()[1]
+    module = parse(program.compiled.as_text())
+    jax.block_until_ready(program.compiled(*arguments))
+    with jax.profiler.trace(tmp_path):
+        for number in range(_STEPS):
+            with jax.profiler.StepTraceAnnotation("step", step_num=number):
+                jax.block_until_ready(program.compiled(*arguments))
+    profile = hlotag.profile(trace_dir=tmp_path, audit=program.audit)
+    found = judge(module, clock(tmp_path, program.audit.name, module, len(profile.steps)), profile)
+    assert found.wrong <= 0.03, found
+    assert found.misplaced <= 0.01 and abs(found.vanished) <= 0.01, found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_listed_flops_are_those_that_xla_counts(name, audited):
+    program = audited(name)
+    counted = program.compiled.cost_analysis()
+    expected = counted["flops"] + counted.get("transcendentals", 0.0)
+    assert sum(each.flops for each in program.audit.instructions) == pytest.approx(expected, rel=0.03)
+    of_kernels = sum(kernel.work[0] for kernel in kernels(program.audit))
+    assert of_kernels == sum(op.flops for op in program.audit.ops) == sum(each.flops for each in program.audit.instructions)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_kernel_has_a_product_that_it_does_not_hold(name, audited):
+    program = audited(name)
+    (module,) = of_executable(program.compiled)
+    found: dict[str, set[str]] = {}
+    for instruction in module.instructions():
+        fusion = module.fusions.get(instruction.computation.id)
+        found.setdefault(fusion.name if fusion else instruction.name, set()).add(instruction.opcode)
+    said = {k.name for k in kernels(program.audit) for op in k.ops if op.name.rpartition(".")[2] in _PRODUCTS}
+    hold = {name for name, opcodes in found.items() if opcodes & {"dot", "convolution", "custom-call"}}
+    assert said <= hold
+    assert said or not any(opcodes & {"dot", "convolution"} for opcodes in found.values())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_fusion_has_the_tag_of_most_work_in_it(name, audited):
+    program = audited(name)
+    (module,) = of_executable(program.compiled)
+    profiled = Program.of_audit(program.audit)
+    fusions = [i for i in module.instructions() if i.opcode == "fusion" and i.computation.id not in module.fusions]
+    for fusion in fusions:
+        work: dict[str, float] = {}
+        for part in profiled.parts(fusion.name):
+            value = profiled.values(part.op).get("part", "")
+            work[value] = work.get(value, 0.0) + part.weight
+        tag = fusion.attributes.get("part", "")
+        assert not work or math.isclose(work.get(tag, 0.0), max(work.values())), (fusion.name, tag, work)
+
+
+def test_work_of_an_independent_parser_agrees(audited):
+    program = audited("transformer")
+    module = parse(program.compiled.as_text())
+    ours = {each.name: each.effort for each in program.audit.instructions if each.opcode in ("dot", "multiply", "exponential")}
+    assert len(ours) > 50
+    assert {name: work_of(module, module.instructions[name]) for name in ours} == ours

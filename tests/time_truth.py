@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The truth about time by tag, which uses nothing of hlotag: an own parser of HLO text, an own clock, work by instruction.
+
+A program marks its parts with `part(name)`: a tag and a named scope of one name. XLA writes the scope into the names of
+instructions, where the truth finds it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import jax
+from jax.profiler import ProfileData
+
+import hlotag
+
+_PART = re.compile(r"\bpart_(\w+?)\b")
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.-]+) .*\{$")
+_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.-]+) = (.*)$")
+_ARRAY = re.compile(r"([a-z]\w*)\[([\d,]*)\]")
+_NOTHING = {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "opt-barrier"}
+# In a fusion, these only choose which element is read.
+_RENUMBERS = {"broadcast", "reshape", "reverse", "slice", "transpose"}
+_RUNS_OTHERS = {"fusion", "while", "call", "conditional"}
+
+
+@contextmanager
+def part(name: str) -> Iterator[None]:
+    """A block that is tagged, and named, as a part of the program."""
+    with hlotag.tagged({"part": name}), jax.named_scope(f"part_{name}"):
+        yield
+
+
+@dataclass
+class Text:
+    """An instruction in HLO text."""
+
+    name: str
+    opcode: str
+    shape: str
+    operands: list[str]
+    rest: str
+    computation: str
+
+    @property
+    def elements(self) -> int:
+        """The elements of the first array of the result."""
+        found = _ARRAY.search(self.shape)
+        return math.prod(int(size) for size in found[2].split(",") if size) if found else 0
+
+    @property
+    def dimensions(self) -> list[int]:
+        """The dimensions of the first array of the result."""
+        found = _ARRAY.search(self.shape)
+        return [int(size) for size in found[2].split(",") if size] if found else []
+
+    @property
+    def op_name(self) -> str:
+        """The name in the metadata."""
+        found = re.search(r'op_name="((?:[^"\\]|\\.)*)"', self.rest)
+        return found[1] if found else ""
+
+    @property
+    def called(self) -> list[str]:
+        """The computations of a fusion, a call or a loop."""
+        names = re.findall(r"(?:calls|to_apply|body|true_computation|false_computation)=%?([\w.-]+)", self.rest)
+        branches = re.search(r"branch_computations=\{([^}]*)\}", self.rest)
+        return names + ([each.strip().removeprefix("%") for each in branches[1].split(",")] if branches else [])
+
+
+@dataclass
+class Module:
+    """The computations of a module, by name."""
+
+    computations: dict[str, list[Text]] = field(default_factory=lambda: defaultdict(list))
+    instructions: dict[str, Text] = field(default_factory=dict)
+
+
+def parse(text: str) -> Module:
+    """Parses the text of a module."""
+    module, computation = Module(), ""
+    for line in text.splitlines():
+        if (start := _COMPUTATION.match(line)) and " = " not in line.partition("(")[0]:
+            computation = start[1]
+        elif computation and (found := _INSTRUCTION.match(line)):
+            made = _instruction(found[1], found[2], computation)
+            module.computations[computation].append(made)
+            module.instructions[made.name] = made
+    return module
+
+
+def _instruction(name: str, text: str, computation: str) -> Text:
+    depth, at = 0, 0
+    if text.startswith("("):  # The shape of a tuple.
+        for at, letter in enumerate(text):  # noqa: B007
+            depth += (letter == "(") - (letter == ")")
+            if not depth:
+                break
+        at += 1
+    else:
+        at = text.index(" ")
+    shape, rest = text[:at], text[at:].strip()
+    opcode, _, rest = rest.partition("(")
+    depth, end = 1, 0
+    for end, letter in enumerate(rest):  # noqa: B007
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            break
+    operands = re.findall(r"%([\w.-]+)", rest[:end]) or re.findall(
+        r"([a-zA-Z_][\w.-]*)(?=,|$)", re.sub(r"/\*.*?\*/", "", rest[:end])
+    )
+    return Text(name, opcode.strip(), shape, operands, rest[end + 1 :], computation)
+
+
+def _numbers(text: str, name: str) -> list[int]:
+    found = re.search(name + r"=\{([\d,]*)\}", text)
+    return [int(size) for size in found[1].split(",") if size] if found else []
+
+
+def _trips(instruction: Text) -> int:
+    found = re.search(r'"known_trip_count":\{"n":"(\d+)"', instruction.rest) if instruction.opcode == "while" else None
+    return int(found[1]) if found else 1
+
+
+def work_of(module: Module, instruction: Text) -> float:
+    """The work of one run: flops of products, else elements; for what runs others, the work of these."""
+    opcode = instruction.opcode
+    if opcode in _RUNS_OTHERS:
+        inside = (each for name in instruction.called for each in module.computations[name])
+        return sum(work_of(module, each) for each in inside) * _trips(instruction)
+    if opcode in _NOTHING or opcode.endswith("-done"):
+        return 0.0
+    operands = [module.instructions[name] for name in instruction.operands if name in module.instructions]
+    work = float(instruction.elements)
+    if opcode == "dot":
+        work *= 2 * math.prod(operands[0].dimensions[axis] for axis in _numbers(instruction.rest, "lhs_contracting_dims"))
+    elif opcode == "convolution":
+        labels = re.search(r"dim_labels=\w+_(\w+)->", instruction.rest)
+        assert labels
+        kernel = operands[1].dimensions
+        work *= 2 * math.prod(kernel) / kernel[labels[1].index("o")]
+    elif opcode in ("reduce", "sort", "reduce-window", "select-and-scatter"):
+        work = float(max(operands[0].elements, instruction.elements))
+    elif opcode == "dynamic-update-slice":
+        work = float(operands[1].elements)
+    elif opcode == "scatter":
+        work = float(operands[-1].elements)
+    return work
+
+
+Place = tuple[str, str]
+
+
+def _place(op_name: str, *, differentiates: bool) -> Place | None:
+    """The part and phase in the first of the merged names of an instruction; None for a name without its callers."""
+    name = op_name.partition(";")[0]
+    if "jit(" not in name:
+        return None
+    parts = _PART.findall(name)
+    phase = "other" if differentiates else "forward"
+    if "transpose(" in name:
+        phase = "recomputed" if "rematted_computation" in name else "backward"
+    elif "jvp(" in name:
+        phase = "forward"
+    return (parts[-1] if parts else "", phase)
+
+
+def shares_of(module: Module, name: str) -> dict[Place, float] | None:
+    """How the time of an event divides among parts and phases, by the work of the instructions in it.
+
+    None if names do not tell: XLA made all of the event, or inlined a function and lost the names of its callers.
+    """
+    differentiates = any("transpose(" in each.op_name for each in module.instructions.values())
+    found: Counter[Place | None] = Counter()
+    is_fusion = module.instructions[name].opcode == "fusion"
+
+    def add(instruction: Text, times: float) -> None:
+        if instruction.opcode in _RUNS_OTHERS:
+            for computation in instruction.called:
+                for inner in module.computations[computation]:
+                    add(inner, times * _trips(instruction))
+        elif instruction.op_name and not (instruction.opcode in _RENUMBERS and is_fusion):
+            found[_place(instruction.op_name, differentiates=differentiates)] += work_of(module, instruction) * times
+
+    add(module.instructions[name], 1.0)
+    if not any(found.values()):  # A fusion of moves.
+        is_fusion = False
+        add(module.instructions[name], 1.0)
+    total = sum(found.values())
+    if not total or found[None]:
+        return None
+    return {place: work / total for place, work in found.items() if place}
+
+
+@dataclass
+class Times:
+    """Seconds of a step by instruction, and of the step."""
+
+    of: dict[str, float]
+    step: float
+
+    @property
+    def idle(self) -> float:
+        """Seconds in which nothing ran."""
+        return self.step - sum(self.of.values())
+
+
+def clock(folder: Path, module_name: str, module: Module, last: int) -> Times:
+    """Measures the mean of the last steps of a trace on CPU: at each instant, each thread that runs has an equal part.
+
+    An event that holds events of others has no time but what they leave. A loop whose body has events is not counted itself.
+    """
+    file = max(folder.rglob("*.xplane.pb"), key=lambda each: each.stat().st_mtime_ns)
+    devices: dict[int, list[tuple[float, float, int, str]]] = defaultdict(list)
+    steps: list[tuple[float, float]] = []
+    ends: dict[object, float] = {}
+    starts: dict[object, tuple[int, int]] = {}
+    lane = 0
+    for plane in ProfileData.from_serialized_xspace(file.read_bytes()).planes:
+        for line in plane.lines:
+            lane += 1
+            for event in line.events:
+                stats = dict(event.stats)
+                if stats.get("hlo_module") == module_name and "hlo_op" in stats:
+                    device = stats.get("device_ordinal", 0)
+                    starts[stats.get("_p")] = device, len(devices[device])
+                    devices[device].append((event.start_ns, event.end_ns, lane, str(stats["hlo_op"])))
+                elif event.name.startswith("end: "):
+                    ends[stats.get("_c")] = event.start_ns
+                elif "step_num" in stats:
+                    steps.append((event.start_ns, event.end_ns))
+    for number, (producer, end) in enumerate(ends.items()):
+        if producer in starts:
+            device, index = starts[producer]
+            start, was, _, name = devices[device][index]
+            if end > was:
+                devices[device][index] = start, end, -1 - number, name
+    steps = sorted(steps)[-last:]
+    totals: Counter[str] = Counter()
+    for events in devices.values():
+        seen = {event[3] for event in events}
+        leaves = [event for event in events if not _holds(module, event[3], seen)]
+        for begin, finish in steps:
+            totals.update(_sweep([event for event in leaves if begin <= event[0] < finish], finish))
+    count = len(steps) * len(devices)
+    length = sum(finish - begin for begin, finish in steps) / len(steps)
+    return Times({name: nanoseconds / count / 1e9 for name, nanoseconds in totals.items()}, length / 1e9)
+
+
+def _holds(module: Module, name: str, seen: set[str]) -> bool:
+    """Whether an instruction is a loop, a branch or a call whose instructions have events of their own."""
+    instruction = module.instructions.get(name)
+    if instruction is None or instruction.opcode not in ("while", "call", "conditional"):
+        return False
+    inside = {each.name for computation in instruction.called for each in module.computations[computation]}
+    return bool(inside & seen) or any(_holds(module, each, seen) for each in inside)
+
+
+def _sweep(events: list[tuple[float, float, int, str]], finish: float) -> Counter[str]:
+    """Divides time among events: at each instant, equally among lanes, and in a lane to the event that began last."""
+    instants = sorted({instant for start, end, *_ in events for instant in (start, min(end, finish))})
+    found: Counter[str] = Counter()
+    pending = sorted(events)
+    running: list[tuple[float, float, int, str]] = []
+    for begin, end in itertools.pairwise(instants):
+        while pending and pending[0][0] <= begin:
+            running.append(pending.pop(0))
+        running = [event for event in running if min(event[1], finish) > begin]
+        lanes = {lane: name for _, _, lane, name in running}
+        for name in lanes.values():
+            found[name] += (end - begin) / len(lanes)
+    return found
+
+
+@dataclass
+class Verdict:
+    """How far a profile is from the truth, as parts of a step.
+
+    Attributes:
+        wrong: In a wrong part or phase, among what the truth can tell.
+        untold: In events whose names do not tell.
+        misplaced: At a wrong instruction.
+        vanished: In no instruction, although one ran.
+    """
+
+    wrong: float
+    untold: float
+    misplaced: float
+    vanished: float
+
+
+def judge(module: Module, times: Times, profile: hlotag.Profile) -> Verdict:
+    """Compares a profile with the truth about the same trace, event by event: errors in two events do not cancel."""
+    assert profile.program is not None
+    wrong = untold = 0.0
+    for name, seconds in times.of.items():
+        truth = shares_of(module, name)
+        if truth is None:
+            untold += seconds
+            continue
+        ours: Counter[Place] = Counter()
+        for each in profile.program.parts(name):
+            ours[profile.program.values(each.op).get("part", ""), each.phase] += each.weight
+        wrong += seconds * sum(abs(ours[place] - truth.get(place, 0.0)) for place in ours.keys() | truth.keys()) / 2
+    found = {hot.name: hot.seconds for hot in profile.instructions}
+    misplaced = sum(abs(found.get(name, 0.0) - times.of.get(name, 0.0)) for name in found.keys() | times.of.keys()) / 2
+    idle = sum(row.seconds for row in profile.rest if row.value == "no instruction")
+    return Verdict(*(part / times.step for part in (wrong, untold, misplaced, idle - times.idle)))
