@@ -151,6 +151,15 @@ APART = entry(dot("a", "p", GROUP), dot("o", "p"), dot("b", "p", GROUP), f"t = {
 CALL = f"f {{\n q = {F32} parameter(0)\n ROOT n = {F32} negate(q){GROUP}\n}}\n\n" + entry(
     START, f"c = (({F32}), {F32}) call-start(p), to_apply=f", f"a = {F32} call-done(c)", DONE, RESULT
 )
+AROUND = CALL.replace(f" {START}\n c =", " c =").replace(
+    f" a = {F32} call-done(c)\n {DONE}", f" {START}\n {DONE}\n a = {F32} call-done(c)"
+)
+REDUCES = SUM.replace("add(x, y)", f"add(x, y){MUST}") + fused(
+    "z = f32[] constant(0)",
+    f"t = {F32} tanh(q){MUST}",
+    f"ROOT r = f32[8]{{0}} reduce(t, z), dimensions={{1}}, to_apply=f{MUST}",
+    name="g",
+)
 MOVED = entry(MADE, *OUT, dot("a", "p"), *BACK, f"ROOT r = {F32} add(a, b)")
 BACK_AT_ONCE = entry(MADE, *OUT, *BACK, dot("a", "p"), f"ROOT r = {F32} add(a, b)")
 KEPT = entry(MADE, f"ROOT b = {F32} copy(n)")
@@ -181,6 +190,10 @@ EFFECTS = {
     ),
     "products in the old order": ("tpu", APART, APART, SAME, ..., "1 of 2 in one run (a)"),
     "the end of a call": ("cuda", CALL, "", ..., ..., "s, c, a, d in one run; c beside s"),
+    "a gather beside a call that is under way": (
+        *("cuda", AROUND, entry(START, DONE, f"a = {F32} negate(p)", RESULT)),
+        *(CHANGED, ..., "c, s, d, a in one run; c beside s"),
+    ),
     "a stream": (
         *("cuda", asynchronous(dot("a", "p")), PLAIN),
         *(CHANGED, ..., "a beside s on stream 1", "n not in an asynchronous pair"),
@@ -212,6 +225,10 @@ EFFECTS = {
     "fused anyway": ("tpu", ONE, ONE, SAME, "fusion", "2 operations in k"),
     "not fused": (
         *("tpu", TWO, ONE, REFUSED, "fusion", "2 operations in 2 instructions: n, t", "2 operations in k", "n, t not fused"),
+    ),
+    "a fused reduction": (
+        *("tpu", REDUCES + entry("ROOT k = f32[8]{0} fusion(p), kind=kLoop, calls=g"), ONE),
+        *(CHANGED, "fusion", "3 operations in k"),
     ),
     "a fusion limit": (
         *("tpu", fused(f"ROOT n = {F32} negate(q){LIMIT}") + FUSION_AND_TANH, ACROSS),

@@ -248,6 +248,7 @@ class Probe:
 
 _GEMMS = {"gpu": {"xla_gpu_enable_triton_gemm": False}}
 _WINDOWED = {"gpu": {"xla_gpu_threshold_for_windowed_einsum_mib": 0}}
+_PIPELINED = {"gpu": {"xla_gpu_pipeline_all_gather": "COLLECTIVE_PIPELINING_MODE_EXPLICIT"}}
 _UNROLLED = {"gpu": {"xla_gpu_enable_while_loop_unrolling": "WHILE_LOOP_UNROLLING_MANUAL_UNROLL"}}
 
 PROBES = {
@@ -272,7 +273,7 @@ PROBES = {
     "collective_group_key": Probe("a", collectives, 2, "one asynchronous pair launches both collectives", FOUR),
     "combiner_key": Probe("a", sums, 2, "two all-reduces, not one", FOUR),
     "collective_communication_domain": Probe("scale_up_fabric", collectives, 2, "an error, or other collectives", FOUR),
-    "is_pipelineable": Probe("true", pipelined, 2, "the collective is pipelined", FOUR),
+    "is_pipelineable": Probe("true", pipelined, 2, "the collective is pipelined", FOUR, options=_PIPELINED),
     "_xla_collective_matmul": Probe(
         "none", partitioned, 2, "other collectives; on TPU, other channel ids", FOUR, options=_WINDOWED
     ),

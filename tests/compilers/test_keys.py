@@ -17,6 +17,7 @@ from test_effects import ROWS
 _NOT_READ = {
     "0.10": {
         *(("gpu", key) for key in ("_xla_collective_matmul", "collective_communication_domain", "collective_group_key")),
+        ("gpu", "is_pipelineable"),
         *((name, key) for name in keys.BACKENDS for key in ("xla_disable_while_loop_dce", "xla_preserve_tuple_indices")),
         ("tpu", "xla_disable_while_loop_copies"),
     },

@@ -24,13 +24,15 @@ Passes = Sequence[tuple[str, Named]]
 _CSE = "cse"
 # Merges products of one operand. The merged product has the name of one of them, and slices of it are their results.
 _MERGER = "dot-merger"
-# These passes schedule groups, run products inside collectives, run calls on their own streams, and move values between memories.
+# These passes schedule groups, run products inside collectives, run calls on their own streams or on the host, and move values
+# between memories.
 # Their output lacks the key.
 _TAKERS = (
     "async-collective-fusion",
     "legalize-scheduling-annotations",
     "explicit-stream-annotation-async-wrapper",
     "convert-memory-placement-to-internal-annotations",
+    "hlo_host_device_type_call_wrapper",
 )
 PASSES = (_CSE, _MERGER, *_TAKERS)
 """The passes that explain missing tags."""

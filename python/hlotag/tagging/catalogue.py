@@ -122,6 +122,7 @@ CATALOGUE: tuple[Key, ...] = (
         "drop",
         "Where to compute: on the host, or on one of the cores of a TPU.",
         seen=("gpu", "tpu"),
+        taken_by=("tpu",),
         kept=True,
     ),
     Key(
@@ -299,7 +300,8 @@ CATALOGUE: tuple[Key, ...] = (
         ("collectives",),
         "gpu, tpu",
         "drop",
-        "Selects a collective for pipelining across iterations.",
+        "Selects a collective for pipelining across iterations. GPU: with xla_gpu_pipeline_all_gather=explicit, or as for others.",
+        seen=("gpu",),
     ),
     Key(
         "_xla_collective_matmul",

@@ -26,7 +26,7 @@ def group(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | s
     longest = max(runs, key=len)
     collectives = [i for i in order if is_collective(i, schedule)]
     begins = collectives or [i for i in order if i.opcode == "async-start"]
-    beside = {begin: schedule.beside(begin) for begin in begins}
+    beside = {begin: schedule.find_overlapping(begin) for begin in begins}
     facts = (
         frozenset(
             frozenset(m.op.id for m, of in zip(members, runs_of, strict=True) if not run.isdisjoint(of)) for run in map(set, runs)

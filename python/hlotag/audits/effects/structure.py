@@ -9,6 +9,9 @@ from hlotag._text import count
 from hlotag.audits.effects.schedule import Member, Schedule, Seen, is_passive, names
 from hlotag.hlo.module import Instruction
 
+# What runs other instructions without computing with them.
+_CONTROL = {"async-start", "call", "conditional", "while"}
+
 
 def must_fuse(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
     """Done if one fusion computes all members with the id."""
@@ -26,8 +29,13 @@ def must_fuse(members: Sequence[Member], schedule: Schedule, value: str) -> Seen
 
 
 def _kernel(instruction: Instruction, schedule: Schedule) -> Instruction:
-    """The outermost fusion around an instruction; the instruction itself if there is none."""
-    return next((i for i in reversed(schedule.runners(instruction)) if i.opcode == "fusion"), instruction)
+    """The outermost fusion around an instruction; else the instruction, or the reduction that applies it."""
+    kernel = instruction
+    for outer in schedule.around(instruction)[1:]:
+        if outer.opcode in _CONTROL:
+            break
+        kernel = outer
+    return kernel
 
 
 def limit(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
