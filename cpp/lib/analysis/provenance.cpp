@@ -36,18 +36,18 @@ const Origin &Provenance::of(Operation op, Operation parent) {
 
 // --- Locations -----------------------------------------------------------------------------------
 
-const Provenance::File &Provenance::file(FileLoc loc) {
-  auto [file, isNew] = files_.insert(loc.opaque());
+uint32_t Provenance::keyOf(FileLoc loc) {
+  auto [key, isNew] = files_.insert(loc.opaque());
   if (isNew)
-    *file = {uint32_t(files_.size()), loc.str().find(" to ") != std::string::npos};
-  return *file;
+    *key = uint32_t(files_.size());
+  return *key;
 }
 
 /// A frame is `"function"("file":3:4 to :9)`, a scope without a traceback `"scope"("file":3:4)`.
 /// They differ in the range only.
-bool Provenance::isFrame(NameLoc name) {
+static bool isFrame(NameLoc name) {
   FileLoc position = dynCast<FileLoc>(name.child());
-  return position && file(position).isRange;
+  return position && position.isRange();
 }
 
 const Provenance::Named &Provenance::named(Location loc, bool isCall) {
@@ -60,7 +60,7 @@ const Provenance::Named &Provenance::named(Location loc, bool isCall) {
 }
 
 /// Returns whether `call` is part of a traceback. Other call sites come from inlining.
-bool Provenance::isTraceback(CallSiteLoc call) {
+static bool isTraceback(CallSiteLoc call) {
   NameLoc callee = dynCast<NameLoc>(call.callee());
   return callee ? isFrame(callee) : bool(dynCast<FileLoc>(call.callee()));
 }
@@ -107,7 +107,7 @@ Provenance::Named Provenance::parse(Location loc, bool isCall) {
   Named result = isShared ? parseName(parts.names[0]) : parseNames(parts.names, isCall);
   if (parts.source) {
     result.origin.source = parts.source;
-    result.origin.sourceKey = file(parts.source).key;
+    result.origin.sourceKey = keyOf(parts.source);
   }
   return result;
 }

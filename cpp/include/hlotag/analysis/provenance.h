@@ -71,10 +71,6 @@ private:
     std::vector<ir::Identifier> names; ///< innermost first
     ir::FileLoc source;                ///< innermost position, or null
   };
-  struct File {
-    uint32_t key = 0;
-    bool isRange = false; ///< has an end
-  };
   /// The surroundings of an operation: the callers of its function and the operation around it.
   struct Context {
     const Origin *base = nullptr;   ///< origin for names that continue the region's name
@@ -90,11 +86,9 @@ private:
   const Named &named(ir::Location loc, bool isCall = false);
   Named parse(ir::Location loc, bool isCall);
   Parts read(ir::Location loc);
-  bool isTraceback(ir::CallSiteLoc call);
   const Named &parseName(ir::Identifier name);
   Named parseNames(const std::vector<ir::Identifier> &names, bool isCall);
-  const File &file(ir::FileLoc loc);
-  bool isFrame(ir::NameLoc name);
+  uint32_t keyOf(ir::FileLoc loc);
   const Origin &findComposed(const Context &context, const Named &name);
   Origin compose(const Origin &outer, const Origin &inner);
   const Origin &outerOf(const Context &context, const Named &name);
@@ -114,7 +108,7 @@ private:
   std::deque<Named> names_;
   ir::PointerMap<const Named *> namedByLocation_, namedCalls_;
   ir::PointerMap<Named> namedByName_;
-  ir::PointerMap<File> files_;
+  ir::PointerMap<uint32_t> files_; // keys
 
   ir::PointerMap<Context> contextByParent_;
   std::deque<Origin> origins_;
