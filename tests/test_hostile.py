@@ -160,11 +160,10 @@ def test_arguments_that_no_call_gives_are_made_by_nothing(name, run_python):
     """In a process of its own, where malloc fills what it gives: an operand beyond those of the call has no valid address."""
     code = f"""
 from hlotag import _core, run_passes
-from hlotag._compat.bindings import capsule
 from hlotag.mlir.modules import new_context, parse_module
 with new_context():
     module = run_passes(parse_module('''{MAIN}{CALLED_WITH_LESS[name]}'''), 'hlotag-strip')
-    program = _core.number_operations(capsule(module), 'ab', every=True)
+    program = _core.number_operations(module, 'ab', every=True)
 print([program[i][2] for i in range(len(program)) if program[i][0] == 'stablehlo.cosine'])
 """
     assert run_python(code, MALLOC_PERTURB_="85").stdout == "[(None,)]\n"

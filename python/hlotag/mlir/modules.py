@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotag._compat.bindings import dialect_registry, load_dialects
 from hlotag._util.deep import MAX_DEPTH, with_room
+from hlotag._util.identity import ByIdentity
 from hlotag.errors import Diagnostic, ParseError
 
 if TYPE_CHECKING:
@@ -180,6 +181,21 @@ def copy_of(module: ir.Module) -> ir.Module:
         for operation in module.body.operations:
             copy.body.append(operation.operation.clone())
     return copy
+
+
+_spares: ByIdentity[list[ir.Module]] = ByIdentity()
+
+
+def spare_for(module: ir.Module) -> ir.Module:
+    """Makes an empty module for the operations that `module` loses.
+
+    It lives as long as `module`: jaxlib's Python objects of operations are valid so long.
+    """
+    from jaxlib.mlir import ir
+
+    spare = ir.Module.create(ir.Location.unknown(module.context))
+    _spares[module] = [*(_spares.get(module) or ()), spare]
+    return spare
 
 
 def to_bytecode(module: ir.Module) -> bytes:
