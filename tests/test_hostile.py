@@ -113,6 +113,7 @@ def test_a_fifo_is_read(tmp_path, capfd):
     [
         *[("", 0), ("module {}", 1), ("({[<>]})", 4), ("() -> ()", 1), ('loc("((((")', 1), (r'"\"((" [', 1)],
         *[("// ((((\n[]", 1), ("))))((", 2), ('"(((', 0), ("/", 0), ("[" * 50_000, 50_000)],
+        *[("{affine_set<(d0) : (d0 >= 0)>, {" * 9, 19)],
     ],
 )
 def test_how_deep_text_is_nested(text, depth):
@@ -125,9 +126,10 @@ def test_deep_text_raises_what_any_other_text_does():
         hlotag.run_passes(text)
 
 
-def test_options_nested_deeper_than_any_stack():
+@pytest.mark.parametrize("bracket", ["[", "{a = affine_set<(d0) : (d0 >= 0)>, b = "])
+def test_options_nested_deeper_than_any_stack(bracket):
     with pytest.raises(hlotag.PassError, match="nested deeper"):
-        hlotag.run_passes("module {}", f"hlotag-attach{{rules='{'[' * 200_000}'}}")
+        hlotag.run_passes("module {}", f"hlotag-attach{{rules='{bracket * 200_000}'}}")
 
 
 MAIN = """

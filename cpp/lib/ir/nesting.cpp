@@ -34,7 +34,8 @@ size_t nestingDepth(std::string_view text) {
       deepest = std::max(deepest, ++depth);
       break;
     case '>':
-      if (at && text[at - 1] == '-') // an arrow
+      // No bracket: an arrow, or `>=` in an affine set.
+      if ((at && text[at - 1] == '-') || text.substr(at, 2) == ">=")
         break;
       [[fallthrough]];
     case ')':

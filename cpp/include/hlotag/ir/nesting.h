@@ -8,7 +8,8 @@
 
 namespace hlotag::ir {
 
-/// Returns the depth of nested brackets in MLIR text, not counting strings and comments.
+/// Returns the depth of nested brackets in MLIR text, not counting strings and comments. Of text
+/// that MLIR cannot read, the depth may be too large.
 size_t nestingDepth(std::string_view text);
 
 /// Limit for attributes in options: no legal one is deeper, and any stack can parse this depth.
