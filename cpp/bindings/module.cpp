@@ -79,7 +79,7 @@ nb::list provenance(nb::handle pythonModule) {
     if (item.op == module)
       continue;
     const analysis::Origin &origin = provenance.of(item.op);
-    std::string_view name = provenance.text(origin.scope);
+    std::string name = provenance.scopeText(origin.scope);
     std::string_view phase = analysis::phaseOf(provenance.text(origin.transforms), origin.rematted);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
     result.append(nb::make_tuple(nb::str(name.data(), name.size()), phase,

@@ -68,6 +68,7 @@ static bool isTraceback(CallSiteLoc call) {
 Provenance::Parts Provenance::read(Location loc) {
   Parts parts;
   std::vector<Location> pending{loc};
+  PointerMap<bool> calls; // Parts that several call sites share are read once.
   while (!pending.empty()) {
     Location at = pending.back();
     pending.pop_back();
@@ -87,6 +88,8 @@ Provenance::Parts Provenance::read(Location loc) {
         parts.source = parts.source ? parts.source : findFile(call.callee());
         break; // The callers are frames too.
       }
+      if (!calls.insert(call.opaque()).second)
+        continue;
       pending.push_back(call.caller());
       pending.push_back(call.callee());
     } else if (FusedLoc fused = dynCast<FusedLoc>(at)) {
@@ -131,7 +134,9 @@ Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, b
   Named result;
   result.head = intern(path.head);
   Origin &origin = result.origin;
-  origin.scope = origin.localScope = intern(path.scope());
+  for (const std::string &scope : path.scopes)
+    origin.scope = paths_.append(origin.scope, scope);
+  origin.localScope = origin.scope;
   origin.transforms = intern(path.transforms);
   origin.primitive = intern(path.primitive);
   origin.transposed = path.isTransposed();
@@ -159,16 +164,10 @@ const Origin &Provenance::outerOf(const Context &context, const Named &name) {
   return continues ? *context.base : *context.region;
 }
 
-TextId Provenance::nest(TextId outer, TextId inner) {
-  if (!outer || !inner)
-    return outer + inner;
-  return intern(std::string(text(outer)) + '/' + std::string(text(inner)));
-}
-
 Origin Provenance::compose(const Origin &outer, const Origin &inner) {
   Origin result = inner;
-  result.scope = nest(outer.scope, inner.scope);
-  result.localScope = nest(outer.localScope, inner.localScope);
+  result.scope = paths_.nest(outer.scope, inner.scope);
+  result.localScope = paths_.nest(outer.localScope, inner.localScope);
   if (outer.transforms)
     result.transforms =
         intern(std::string(text(outer.transforms)) + std::string(text(inner.transforms)));
@@ -178,27 +177,18 @@ Origin Provenance::compose(const Origin &outer, const Origin &inner) {
   return result;
 }
 
-TextId Provenance::commonPrefix(TextId a, TextId b, char separator) {
-  if (a == b)
-    return a;
+TextId Provenance::commonPrefix(TextId a, TextId b) {
   std::string_view first = text(a), second = text(b);
-  size_t length = 0, end = 0;
-  auto isEnd = [&](std::string_view s, size_t at) {
-    return !separator || at == s.size() || s[at] == separator;
-  };
-  while (true) {
-    if (isEnd(first, length) && isEnd(second, length))
-      end = length;
-    if (length == first.size() || length == second.size() || first[length] != second[length])
-      return intern(first.substr(0, end));
+  size_t length = 0, shortest = std::min(first.size(), second.size());
+  while (length < shortest && first[length] == second[length])
     ++length;
-  }
+  return a == b ? a : intern(first.substr(0, length));
 }
 
 Origin Provenance::meet(const Origin &a, const Origin &b) {
   Origin result = a;
-  result.scope = commonPrefix(a.scope, b.scope, '/');
-  result.transforms = commonPrefix(a.transforms, b.transforms, '\0');
+  result.scope = paths_.commonPrefix(a.scope, b.scope);
+  result.transforms = commonPrefix(a.transforms, b.transforms);
   result.transposed = a.transposed && b.transposed;
   result.checkpointed = a.checkpointed && b.checkpointed;
   result.rematted = a.rematted && b.rematted;

@@ -138,16 +138,23 @@ bool matchesOp(std::string_view pattern, std::string_view name) {
          (dot != std::string_view::npos && globMatch(pattern, name.substr(dot + 1)));
 }
 
-bool isInBody(ir::Operation op, const ir::OpIds &ids) {
-  for (op = op.parent(); op; op = op.parent()) {
+Enclosing::Around Enclosing::in(ir::Operation parent) {
+  // Up to a known parent, then down again.
+  std::vector<ir::Operation> unknown;
+  for (; parent && !around_.find(parent.opaque()); parent = parent.parent())
+    unknown.push_back(parent);
+  Around around = parent ? *around_.find(parent.opaque()) : Around();
+  for (; !unknown.empty(); unknown.pop_back()) {
+    ir::Operation op = unknown.back();
     std::string_view name = op.name().str();
     bool isHlo = ir::startsWith(name, "stablehlo.") || ir::startsWith(name, "mhlo.");
-    if (isHlo && !ids.is(op.name(), ir::kRunsEquations))
-      return true;
-    if (op.name() == ids.func)
-      return false;
+    if (op.name() == ids_.func)
+      around = {op, false};
+    else if (isHlo && !ids_.is(op.name(), ir::kRunsEquations))
+      around.isBody = true;
+    *around_.insert(op.opaque()).first = around;
   }
-  return false;
+  return around;
 }
 
 std::string Rule::name() const {

@@ -98,11 +98,12 @@ class Attacher {
 public:
   Attacher(PassContext &ctx, std::vector<Rule> rules)
       : ctx_(ctx), rules_(std::move(rules)), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
-        matched_(rules_.size()) {
+        enclosing_(ctx.ids()), matched_(rules_.size()) {
     // Properties that no rule matches on are left out of keys.
     bool usesOrigin = false;
     for (const Rule &rule : rules_) {
       auto use = [&](const analysis::Patterns &patterns) {
+        usesScope_ |= patterns.scope.has_value();
         usesOrigin |= patterns.scope || patterns.source;
         usesFunction_ |= patterns.function.has_value();
       };
@@ -137,7 +138,7 @@ private:
       ir::Operation op = operations[i].op;
       ir::Identifier name = operations[i].name;
       // Most rules name an operation; compute the origin of possible matches only.
-      if (!mayMatch(op, name) || analysis::isInBody(op, ctx_.ids()))
+      if (!mayMatch(op, name) || enclosing_.isInBody(op))
         continue;
       const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
       Key key{name.opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
@@ -158,6 +159,7 @@ private:
     return *known;
   }
 
+  /// The subject is valid until the next call.
   Subject subjectOf(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
   /// Whether `op` gets other entries in the backward pass.
   bool dependsOnPhase(ir::Operation op);
@@ -169,13 +171,14 @@ private:
   PassContext &ctx_;
   std::vector<Rule> rules_;
   analysis::EntryCarrier carrier_;
+  analysis::Enclosing enclosing_;
   std::vector<bool> matched_;
   std::vector<std::string> steps_; // by rule: its text in hlotag.origins
-  bool usesFunction_ = false;
+  bool usesScope_ = false, usesFunction_ = false;
   std::optional<analysis::Provenance> provenance_;
   ir::PointerMap<bool> mayMatch_;
   std::map<Key, RuleMatch> matches_;
-  std::map<analysis::TextId, std::string> scopes_; // by origin's scope: its named scopes
+  std::string scope_; // of the last subject
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
@@ -197,10 +200,9 @@ Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
   if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
     subject.function = symbol.value();
   if (origin && provenance_) {
-    std::string &scope = scopes_[origin->scope];
-    if (scope.empty())
-      scope = analysis::namedScopes(provenance_->text(origin->scope));
-    subject.scope = scope;
+    if (usesScope_)
+      scope_ = analysis::namedScopes(provenance_->scopeText(origin->scope));
+    subject.scope = scope_;
     subject.isTransposed = origin->transposed;
     subject.isRematted = origin->rematted;
     if (origin->source) {
@@ -216,10 +218,7 @@ bool Attacher::dependsOnPhase(ir::Operation op) {
   if (!mayMatch(op, op.name()) || !provenance_)
     return false;
   const analysis::Origin &origin = provenance_->of(op);
-  ir::Operation function = op;
-  while (function.name() != ctx_.ids().func)
-    function = function.parent();
-  Subject subject = subjectOf(op, &origin, function);
+  Subject subject = subjectOf(op, &origin, enclosing_.function(op));
   return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
     return rule.dependsOnPhase() && rule.matchesPatterns(subject);
   });

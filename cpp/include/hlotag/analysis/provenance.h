@@ -4,6 +4,7 @@
 #pragma once
 
 #include "hlotag/analysis/call_graph.h"
+#include "hlotag/analysis/paths.h"
 #include "hlotag/ir/ir.h"
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct Origin {
   /// Scopes, outermost first, callers' scopes included: `decoder/layer_3/attention`. Transforms are
   /// unwrapped. `jit(...)`, `checkpoint`, `rematted_computation`, `closed_call` and `eval_jaxpr`
   /// are left out; JAX's `while/body` and `cond/branch_1_fun` are kept.
-  TextId scope = 0;
-  TextId localScope = 0; ///< without the scopes of callers
+  PathId scope = 0;
+  PathId localScope = 0; ///< without the scopes of callers
   /// Letters, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `tj`.
   TextId transforms = 0;
   TextId primitive = 0;      ///< as JAX names it: `dot_general`, `add_any`; may be empty
@@ -57,6 +58,7 @@ public:
   /// The text is valid as long as this object.
   std::string_view text(TextId id) const { return *texts_[id]; }
   TextId intern(std::string_view text);
+  std::string scopeText(PathId scope) const { return paths_.text(scope); }
 
   const CallGraph &calls() const { return calls_; }
 
@@ -92,9 +94,8 @@ private:
   const Origin &findComposed(const Context &context, const Named &name);
   Origin compose(const Origin &outer, const Origin &inner);
   const Origin &outerOf(const Context &context, const Named &name);
-  TextId nest(TextId outer, TextId inner);
   Origin meet(const Origin &a, const Origin &b);
-  TextId commonPrefix(TextId a, TextId b, char separator);
+  TextId commonPrefix(TextId a, TextId b);
 
   Context contextIn(ir::Operation parent);
   Origin originOfCallers(size_t function);
@@ -104,6 +105,7 @@ private:
   std::deque<std::string> storage_;
   std::vector<const std::string *> texts_;
   std::unordered_map<std::string_view, TextId> textIds_;
+  Paths paths_;
 
   std::deque<Named> names_;
   ir::PointerMap<const Named *> namedByLocation_, namedCalls_;
