@@ -115,6 +115,8 @@ def _problem_of_characters(source: str | bytes) -> str:
     if isinstance(source, bytes):
         if source.startswith(BYTECODE_MAGIC):
             return ""
+        if holds_artifact(source):
+            return "the bytes are those of Exported.serialize(); pass jax.export.deserialize(bytearray(...)) of them"
         found = f"they begin with {source[:8]!r}" if source else "there are none"
         return f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; pass text as str"
     if "\0" in source:  # ends the text for MLIR
@@ -167,6 +169,11 @@ def artifact_version(source: bytes) -> str | None:
     """
     found = _ARTIFACT_VERSION.match(source)
     return found["version"].decode() if found else None
+
+
+def holds_artifact(source: bytes) -> bool:
+    """Whether bytes of another format hold a portable artifact, as those of `Exported.serialize()` do."""
+    return not source.startswith(BYTECODE_MAGIC) and _ARTIFACT_VERSION.search(source) is not None
 
 
 def copy_of(module: ir.Module) -> ir.Module:
