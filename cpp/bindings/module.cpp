@@ -79,8 +79,9 @@ nb::list provenance(nb::handle pythonModule) {
     if (item.op == module)
       continue;
     const analysis::Origin &origin = provenance.of(item.op);
-    std::string name = provenance.scopeText(origin.scope);
-    std::string_view phase = analysis::phaseOf(provenance.text(origin.transforms), origin.rematted);
+    std::string name = provenance.paths().text(origin.scope);
+    std::string_view phase =
+        analysis::phaseOf(provenance.paths().text(origin.transforms), origin.rematted);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
     result.append(nb::make_tuple(nb::str(name.data(), name.size()), phase,
                                  nb::str(file.data(), file.size()),

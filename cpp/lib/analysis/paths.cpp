@@ -2,6 +2,7 @@
 #include "hlotag/analysis/paths.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hlotag::analysis {
 
@@ -9,7 +10,11 @@ PathId Paths::child(PathId outer, uint32_t element) {
   auto [path, isNew] = children_.insert(uint64_t(outer) << 32 | element);
   if (isNew) {
     *path = PathId(nodes_.size());
-    nodes_.push_back({outer, element, nodes_[outer].length + 1});
+    // As long as the two shortcuts before it together, if these are equally long: a path of n
+    // elements leads to any that it begins with in log n steps.
+    const Node &before = nodes_[outer], &middle = nodes_[before.shortcut];
+    bool areEqual = before.length - middle.length == middle.length - nodes_[middle.shortcut].length;
+    nodes_.push_back({outer, element, before.length + 1, areEqual ? middle.shortcut : outer});
   }
   return *path;
 }
@@ -41,10 +46,17 @@ PathId Paths::nest(PathId outer, PathId inner) {
 }
 
 PathId Paths::commonPrefix(PathId a, PathId b) const {
+  if (nodes_[a].length < nodes_[b].length)
+    std::swap(a, b);
+  while (nodes_[a].length > nodes_[b].length) {
+    bool isTooFar = nodes_[nodes_[a].shortcut].length < nodes_[b].length;
+    a = isTooFar ? nodes_[a].outer : nodes_[a].shortcut;
+  }
+  // Paths of one length have shortcuts of one length.
   while (a != b) {
-    bool isShorter = nodes_[a].length < nodes_[b].length;
-    PathId &longer = isShorter ? b : a;
-    longer = nodes_[longer].outer;
+    bool isTooFar = nodes_[a].shortcut == nodes_[b].shortcut;
+    a = isTooFar ? nodes_[a].outer : nodes_[a].shortcut;
+    b = isTooFar ? nodes_[b].outer : nodes_[b].shortcut;
   }
   return a;
 }

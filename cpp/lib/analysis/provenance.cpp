@@ -137,7 +137,8 @@ Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, b
   for (const std::string &scope : path.scopes)
     origin.scope = paths_.append(origin.scope, scope);
   origin.localScope = origin.scope;
-  origin.transforms = intern(path.transforms);
+  for (const char &letter : path.transforms)
+    origin.transforms = paths_.append(origin.transforms, {&letter, 1});
   origin.primitive = intern(path.primitive);
   origin.transposed = path.isTransposed();
   origin.checkpointed = path.checkpointed;
@@ -168,27 +169,17 @@ Origin Provenance::compose(const Origin &outer, const Origin &inner) {
   Origin result = inner;
   result.scope = paths_.nest(outer.scope, inner.scope);
   result.localScope = paths_.nest(outer.localScope, inner.localScope);
-  if (outer.transforms)
-    result.transforms =
-        intern(std::string(text(outer.transforms)) + std::string(text(inner.transforms)));
+  result.transforms = paths_.nest(outer.transforms, inner.transforms);
   result.transposed |= outer.transposed;
   result.checkpointed |= outer.checkpointed;
   result.rematted |= outer.rematted;
   return result;
 }
 
-TextId Provenance::commonPrefix(TextId a, TextId b) {
-  std::string_view first = text(a), second = text(b);
-  size_t length = 0, shortest = std::min(first.size(), second.size());
-  while (length < shortest && first[length] == second[length])
-    ++length;
-  return a == b ? a : intern(first.substr(0, length));
-}
-
 Origin Provenance::meet(const Origin &a, const Origin &b) {
   Origin result = a;
   result.scope = paths_.commonPrefix(a.scope, b.scope);
-  result.transforms = commonPrefix(a.transforms, b.transforms);
+  result.transforms = paths_.commonPrefix(a.transforms, b.transforms);
   result.transposed = a.transposed && b.transposed;
   result.checkpointed = a.checkpointed && b.checkpointed;
   result.rematted = a.rematted && b.rematted;

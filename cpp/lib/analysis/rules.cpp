@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules.h"
 #include "field.h"
-#include "scope_pattern.h"
 
-#include "hlotag/analysis/name_path.h"
 #include "hlotag/ir/keys.h"
 #include "hlotag/ir/nesting.h"
 
@@ -22,13 +20,8 @@ std::string anchor(std::string_view pattern) {
   return "*/" + std::string(pattern);
 }
 
-/// Returns whether `pattern` matches consecutive whole elements of the path.
-bool matchesScope(std::string_view pattern, std::string_view scope) {
-  if (hasNames(pattern))
-    return !bindScope(pattern, scope).empty();
-  while (pattern.size() > 3 && ir::endsWith(pattern, "/**"))
-    pattern.remove_suffix(3);
-  return globMatch(anchor(pattern) + "/*", "/" + std::string(scope) + "/");
+bool matchesScope(const std::string &pattern, const Subject &subject) {
+  return subject.scopes && subject.scopes->match(pattern, subject.scope);
 }
 
 bool matchesSource(const std::string &pattern, const Subject &subject) {
@@ -161,24 +154,6 @@ std::string Rule::name() const {
   return "rule " + std::to_string(number) + (at.empty() ? "" : " (" + at + ")");
 }
 
-std::string namedScopes(std::string_view path) {
-  std::vector<std::string_view> scopes;
-  for (std::string_view element : splitName(path)) {
-    std::string_view outer = scopes.empty() ? std::string_view() : scopes.back();
-    bool isLoop = outer == "while" && (element == "body" || element == "cond");
-    bool isBranch =
-        outer == "cond" && ir::startsWith(element, "branch_") && ir::endsWith(element, "_fun");
-    if (isLoop || isBranch)
-      scopes.pop_back();
-    else
-      scopes.push_back(element);
-  }
-  std::string joined;
-  for (std::string_view scope : scopes)
-    joined.append(joined.empty() ? "" : "/").append(scope);
-  return joined;
-}
-
 std::optional<std::string> *Patterns::field(std::string_view name) {
   return name == "op"         ? &op
          : name == "scope"    ? &scope
@@ -190,8 +165,7 @@ std::optional<std::string> *Patterns::field(std::string_view name) {
 bool Patterns::match(const Subject &subject) const {
   return (!op || matchesOp(*op, subject.opName)) &&
          (!function || globMatch(*function, subject.function)) &&
-         (!scope || matchesScope(*scope, subject.scope)) &&
-         (!source || matchesSource(*source, subject));
+         (!scope || matchesScope(*scope, subject)) && (!source || matchesSource(*source, subject));
 }
 
 bool Rule::mayMatch(std::string_view opName) const {
@@ -211,16 +185,18 @@ bool Rule::matchesPatterns(const Subject &subject) const {
 }
 
 ir::DictionaryAttr Rule::bind(MlirContext context, ir::DictionaryAttr entries,
-                              std::string_view scope) const {
-  Bindings bindings = patterns.scope ? bindScope(*patterns.scope, scope) : Bindings();
-  if (bindings.empty() || entries.empty())
+                              const Subject &subject) const {
+  const Bindings *bindings = patterns.scope && subject.scopes
+                                 ? subject.scopes->match(*patterns.scope, subject.scope)
+                                 : nullptr;
+  if (!bindings || bindings->empty() || entries.empty())
     return entries;
   std::vector<ir::NamedAttribute> bound;
   for (ir::NamedAttribute entry : entries) {
     auto text = ir::dynCast<ir::StringAttr>(entry.value);
     ir::Attribute value = entry.value;
     if (text)
-      value = ir::StringAttr::get(context, substitute(std::string(text.value()), bindings));
+      value = ir::StringAttr::get(context, substitute(std::string(text.value()), *bindings));
     bound.push_back({entry.name, value});
   }
   return ir::DictionaryAttr::get(context, bound);

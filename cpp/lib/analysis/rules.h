@@ -3,6 +3,8 @@
 // Which operations does a rule select, and which entries does it give them?
 #pragma once
 
+#include "scope_pattern.h"
+
 #include "hlotag/ir/ir.h"
 
 #include <optional>
@@ -16,9 +18,10 @@ enum class Phase { Forward, Backward, Both };
 
 /// The properties of an operation that patterns match.
 struct Subject {
-  std::string_view opName; ///< `stablehlo.dot_general`
-  std::string_view scope;  ///< named scopes only: `decoder/layer_3/attention`
-  std::string_view file;   ///< of the innermost line of user code; may be empty
+  std::string_view opName;  ///< `stablehlo.dot_general`
+  Scopes *scopes = nullptr; ///< of the module
+  PathId scope = 0;         ///< in `scopes`
+  std::string_view file;    ///< of the innermost line of user code; may be empty
   int line = 0, column = 0;
   std::string_view function; ///< symbol of the enclosing function
   bool isTransposed = false;
@@ -59,9 +62,6 @@ struct Patterns {
   bool match(const Subject &subject) const;
 };
 
-/// Returns the named scopes of a path: without JAX's `while/body` and `cond/branch_1_fun`.
-std::string namedScopes(std::string_view path);
-
 /// One rule.
 struct Rule {
   size_t number;    ///< from 1
@@ -84,9 +84,9 @@ struct Rule {
   /// Whether the operation's phase decides what it gets.
   bool dependsOnPhase() const { return phase != Phase::Both || grad != attrs || remat != grad; }
   /// Returns `entries`, the rule's own, with the names in braces replaced by the text that they
-  /// match in the scope of an operation that the rule matches.
+  /// match in the scope of `subject`, which the rule matches.
   ir::DictionaryAttr bind(MlirContext context, ir::DictionaryAttr entries,
-                          std::string_view scope) const;
+                          const Subject &subject) const;
 };
 
 /// Reads an MLIR array attribute of dictionaries:

@@ -103,7 +103,6 @@ public:
     bool usesOrigin = false;
     for (const Rule &rule : rules_) {
       auto use = [&](const analysis::Patterns &patterns) {
-        usesScope_ |= patterns.scope.has_value();
         usesOrigin |= patterns.scope || patterns.source;
         usesFunction_ |= patterns.function.has_value();
       };
@@ -114,10 +113,10 @@ public:
     }
     if (!usesOrigin)
       return;
-    provenance_.emplace(ctx.operations());
+    findOrigins();
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
     if (transforms::splitByPhase(ctx, *provenance_, dependsOnPhase))
-      provenance_.emplace(ctx.operations());
+      findOrigins();
   }
 
   void run() {
@@ -150,6 +149,11 @@ private:
     }
   }
 
+  void findOrigins() {
+    provenance_.emplace(ctx_.operations());
+    scopes_.emplace(provenance_->paths());
+  }
+
   bool mayMatch(ir::Operation op, ir::Identifier name) {
     auto [known, isNew] = mayMatch_.insert(name.opaque());
     if (isNew)
@@ -159,7 +163,6 @@ private:
     return *known;
   }
 
-  /// The subject is valid until the next call.
   Subject subjectOf(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
   /// Whether `op` gets other entries in the backward pass.
   bool dependsOnPhase(ir::Operation op);
@@ -174,11 +177,11 @@ private:
   analysis::Enclosing enclosing_;
   std::vector<bool> matched_;
   std::vector<std::string> steps_; // by rule: its text in hlotag.origins
-  bool usesScope_ = false, usesFunction_ = false;
+  bool usesFunction_ = false;
   std::optional<analysis::Provenance> provenance_;
+  std::optional<analysis::Scopes> scopes_; // of `provenance_`
   ir::PointerMap<bool> mayMatch_;
   std::map<Key, RuleMatch> matches_;
-  std::string scope_; // of the last subject
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
@@ -190,7 +193,7 @@ ir::DictionaryAttr entriesFor(MlirContext context, const Rule &rule, const Subje
                    !isDerived           ? rule.attrs
                    : subject.isRematted ? rule.remat
                                         : rule.grad,
-                   subject.scope);
+                   subject);
 }
 
 Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
@@ -199,10 +202,9 @@ Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
   subject.opName = op.name().str();
   if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
     subject.function = symbol.value();
-  if (origin && provenance_) {
-    if (usesScope_)
-      scope_ = analysis::namedScopes(provenance_->scopeText(origin->scope));
-    subject.scope = scope_;
+  if (origin) {
+    subject.scopes = &*scopes_;
+    subject.scope = origin->scope;
     subject.isTransposed = origin->transposed;
     subject.isRematted = origin->rematted;
     if (origin->source) {
@@ -238,8 +240,8 @@ RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
     matching.push_back(rule.number - 1);
     match.parts.insert(match.parts.begin(), {own, rule.number - 1});
     match.forward = ctx_.tags().merge(match.forward, own, /*overwrite=*/true);
-    match.derived = ctx_.tags().merge(
-        match.derived, rule.bind(ctx_.context(), rule.grad, subject.scope), /*overwrite=*/true);
+    match.derived = ctx_.tags().merge(match.derived, rule.bind(ctx_.context(), rule.grad, subject),
+                                      /*overwrite=*/true);
   }
   return match;
 }

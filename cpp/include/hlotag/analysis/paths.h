@@ -24,8 +24,14 @@ public:
   PathId append(PathId path, std::string_view text);
   /// Returns `outer` with the elements of `inner` at its end. Linear in `inner`.
   PathId nest(PathId outer, PathId inner);
-  /// Returns the longest path that both begin with. Linear in the rest of both.
+  /// Returns the longest path that both begin with. Logarithmic in their lengths.
   PathId commonPrefix(PathId a, PathId b) const;
+  /// Returns `path` without its last element; the empty path for the empty one.
+  PathId outer(PathId path) const { return nodes_[path].outer; }
+  /// Returns the last element; empty for the empty path.
+  std::string_view element(PathId path) const {
+    return path ? std::string_view(elements_[nodes_[path].element]) : std::string_view();
+  }
   /// Returns the elements joined by `/`.
   std::string text(PathId path) const;
 
@@ -35,6 +41,7 @@ private:
     PathId outer = 0;
     uint32_t element = 0;
     uint32_t length = 0;
+    PathId shortcut = 0; ///< a path that this one begins with
   };
   PathId child(PathId outer, uint32_t element);
 

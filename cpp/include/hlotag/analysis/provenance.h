@@ -26,8 +26,8 @@ struct Origin {
   /// are left out; JAX's `while/body` and `cond/branch_1_fun` are kept.
   PathId scope = 0;
   PathId localScope = 0; ///< without the scopes of callers
-  /// Letters, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `tj`.
-  TextId transforms = 0;
+  /// An element of one letter for each, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `t/j`.
+  PathId transforms = 0;
   TextId primitive = 0;      ///< as JAX names it: `dot_general`, `add_any`; may be empty
   ir::FileLoc source;        ///< innermost line of user code, or null
   uint32_t sourceKey = 0;    ///< identifies `source` and its end; 0 if null
@@ -58,7 +58,8 @@ public:
   /// The text is valid as long as this object.
   std::string_view text(TextId id) const { return *texts_[id]; }
   TextId intern(std::string_view text);
-  std::string scopeText(PathId scope) const { return paths_.text(scope); }
+  /// Scopes and transforms. They are valid as long as this object.
+  const Paths &paths() const { return paths_; }
 
   const CallGraph &calls() const { return calls_; }
 
@@ -95,7 +96,6 @@ private:
   Origin compose(const Origin &outer, const Origin &inner);
   const Origin &outerOf(const Context &context, const Named &name);
   Origin meet(const Origin &a, const Origin &b);
-  TextId commonPrefix(TextId a, TextId b);
 
   Context contextIn(ir::Operation parent);
   Origin originOfCallers(size_t function);
