@@ -3,6 +3,7 @@
 
 import math
 import os
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -134,10 +135,28 @@ def test_a_fifo_is_read(tmp_path, capfd):
         *[("", 0), ("module {}", 1), ("({[<>]})", 4), ("() -> ()", 1), ('loc("((((")', 1), (r'"\"((" [', 1)],
         *[("// ((((\n[]", 1), ("))))((", 2), ('"(((', 0), ("/", 0), ("[" * 50_000, 50_000)],
         *[("{affine_set<(d0) : (d0 >= 0)>, {" * 9, 19)],
+        *[("#a = [1]\n#b = [#a]\n[#b]", 5), ("!t =\n tuple<i32>\nf(!t)", 3), ("#a = [1]\nf([[1, 2]])\nf(#a)\nf(#a)", 3)],
+        *[("(- - -d0)", 4), ("(d0 mod 2 + (d1) + 1)", 4), ("[-1, -2, -3, -4]", 2), ("%c-1 = a -1 : i32\n%d-2 = a -1", 1)],
     ],
 )
 def test_how_deep_text_is_nested(text, depth):
     assert nesting_depth(text) == depth
+
+
+DEEP = {
+    "aliases of locations": '#l0 = loc("x")\n'
+    + "".join(f'#l{i + 1} = loc("n"(#l{i}))\n' for i in range(39_000))
+    + "module {} loc(#l39000)",
+    "aliases of types": "!t0 = tuple<>\n" + "".join(f"!t{i + 1} = tuple<!t{i}>\n" for i in range(39_000)) + "module {}",
+    "signs": "module attributes {m.x = affine_map<(d0) -> (" + "- " * 39_000 + "d0)>} {}",
+    "sums": "module attributes {m.x = affine_map<(d0) -> (" + "d0 floordiv 2 + " * 100_000 + "d0)>} {}",
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_text_that_is_deep_without_brackets(name, run_python):
+    code = "import sys, hlotag\ntry: hlotag.run_passes(sys.stdin.read())\nexcept hlotag.ParseError as error: print(error)"
+    assert re.fullmatch(r"(.* nested \d+ deep.*\n)?", run_python(code, input=DEEP[name]).stdout)
 
 
 def test_deep_text_raises_what_any_other_text_does():
