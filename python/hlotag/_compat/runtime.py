@@ -60,7 +60,7 @@ def load_cpu_functions() -> None:
     """
     import jax.experimental.sparse  # noqa: F401  (registers its functions)
 
-    lapack._lapack.initialize()
+    lapack._lapack.initialize()  # pyright: ignore[reportPrivateImportUsage]
 
 
 def read_assigned_ids(assignment: Any) -> list[int]:
