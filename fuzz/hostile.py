@@ -107,8 +107,8 @@ def _symbol(n: int) -> str:
     return _function(calls, "%s") + _function(f"%r = stablehlo.tanh %x : {TYPE}", "%r", name, "private")
 
 
-def _calls(targets: Callable[[int, int], list[int]]) -> Callable[[int], str]:
-    """`n` functions, each of which calls others; the first call of the first is tagged."""
+def _calls(targets: Callable[[int, int], list[int]], scope: str = "") -> Callable[[int], str]:
+    """`n` functions, each of which calls others, in a scope with its number; the first call of the first is tagged."""
 
     def build(n: int) -> str:
         functions = []
@@ -116,7 +116,10 @@ def _calls(targets: Callable[[int, int], list[int]]) -> Callable[[int], str]:
             body, value = "", "%x"
             for number, target in enumerate(targets(i, n)):
                 tag = TAG if i == number == 0 else ""
-                body += f'%{number} = func.call @f{target}({value}) {tag} : ({TYPE}) -> {TYPE} loc("jit(f)/jit(f{target})")\n'
+                place = scope.format(i=i, number=number)
+                body += (
+                    f'%{number} = func.call @f{target}({value}) {tag} : ({TYPE}) -> {TYPE} loc("jit(f)/{place}jit(f{target})")\n'
+                )
                 value = f"%{number}"
             functions.append(
                 _function(body + f"%r = stablehlo.tanh {value} : {TYPE}", "%r", f"f{i}", "private" if i else "public")
@@ -133,6 +136,34 @@ def _each_other(n: int) -> str:
 
 def _nested_location(head: str, tail: str) -> Callable[[int], str]:
     return lambda n: _named(head * n + '"x"' + tail * n)
+
+
+def _shared_location(n: int) -> str:
+    """A location of `n` levels, of which each has the one before twice."""
+    levels = "".join(f"#l{i + 1} = loc(callsite(#l{i} at #l{i}))\n" for i in range(n))
+    return f'#l0 = loc("a")\n{levels}' + _named(f"#l{n}")
+
+
+def _loops(n: int) -> str:
+    """`n` nested conditionals, each with a sine beside it in a scope of its own."""
+    head = "".join(
+        f'%s{d} = stablehlo.sine %x : {TYPE} loc("jit(f)/jvp(s{d})/sin"("m.py":{d}:1))\n'
+        f'%c{d} = stablehlo.cosine %x : {TYPE} loc("jit(f)/transpose(jvp(s{d}))/mul"("m.py":{d}:1))\n'
+        f'%r{d} = "stablehlo.case"(%i) ({{\n'
+        for d in range(n)
+    )
+    tail = "".join(f"}}) : (tensor<i32>) -> {TYPE}\nstablehlo.return %r{d} : {TYPE}\n" for d in range(n - 1, 0, -1))
+    return (
+        f"func.func @main(%i: tensor<i32>, %x: {TYPE}) -> {TYPE} {{\n{head}stablehlo.return %x : {TYPE}\n{tail}"
+        f"}}) : (tensor<i32>) -> {TYPE}\nreturn %r0 : {TYPE}\n}}"
+    )
+
+
+def _groups(n: int) -> str:
+    """A chain of `n` members of scheduling groups, with a gap in every other group."""
+    entries = [f'k = "v", _scheduling_group_id = "{i // 4}"' if i % 8 != 1 else 'k = "v"' for i in range(n)]
+    ops = [f"%{i + 1} = stablehlo.sine %{i} {{mhlo.frontend_attributes = {{{e}}}}} : {TYPE}" for i, e in enumerate(entries)]
+    return f"func.func @main(%0: {TYPE}) -> {TYPE} {{\n" + "\n".join(ops) + f"\nreturn %{n} : {TYPE}\n}}"
 
 
 def _constant(n: int) -> Any:
@@ -172,6 +203,12 @@ CASES = {
     "calls: chain": Case(20_000, 1_000, _calls(lambda i, n: [i + 1] if i + 1 < n else []), lambda n: 2 * n - 2),
     "calls: ring": Case(20_000, 1_000, _calls(lambda i, n: [(i + 1) % n]), lambda n: 2 * n + 1),
     "calls: each other": Case(40_000, 400, _each_other, lambda n: isqrt(n) ** 2 + 1),
+    "calls: a scope each": Case(
+        20_000, 500, _calls(lambda i, n: [i + 1] * 2 if i + 1 < n else [], "s{i}/{number}/"), lambda n: 3 * n - 4
+    ),
+    "loops": Case(10_000, 500, _loops, lambda n: n),
+    "groups": Case(100_000, 5_000, _groups, lambda n: n, EVERYTHING + "{on-mistake=warning}"),
+    "location: shared": Case(2_000, 12, _shared_location, one),
     "location: callsites": Case(20_000, 2_000, _nested_location("callsite(", ' at "y")'), one),
     "location: names": Case(20_000, 2_000, _nested_location('"n"(', ")"), one),
     "location: fused": Case(20_000, 2_000, _nested_location("fused[", "]"), one),
@@ -179,12 +216,13 @@ CASES = {
 }
 
 
-def run(name: str, size: int) -> dict[str, Any]:
+def run(name: str, size: int, *, verify: bool = True) -> dict[str, Any]:
     """Runs a case in this process.
 
     Args:
         name: The case.
         size: Its size.
+        verify: Whether MLIR verifies the result.
 
     Returns:
         "seconds" and "bytes" that the passes took; "wrong", what is wrong with the result, or an empty text.
@@ -201,7 +239,7 @@ def run(name: str, size: int) -> dict[str, Any]:
         depth = nesting_depth(source) if isinstance(source, str) else 0
         module = parse_module(source) if isinstance(source, str) else source
         before, start = _memory(), time.process_time()
-        hlotag.run_passes(module, pipeline)
+        hlotag.run_passes(module, pipeline, verify=verify)
         seconds, grown = time.process_time() - start, _memory() - before
         found = case.tagged(size)
         if not name.startswith("constant"):

@@ -26,6 +26,18 @@ func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 """
+PASSES = """\
+import dataclasses
+import hlotag
+
+@hlotag.register_pass
+@dataclasses.dataclass(frozen=True)
+class MyPass:
+    at_most: int = 1
+
+    def __call__(self, module):
+        pass
+"""
 STEP = """\
 import jax.numpy as jnp
 import hlotag
@@ -74,6 +86,7 @@ def test_the_examples_of_help_run(command, capsys):
     assert examples
     for name in ("train.py", "old.py", "new.py"):
         Path(name).write_text(STEP)
+    Path("my_passes.py").write_text(PASSES)
     for example in examples:
         arguments = shlex.split(example)
         expected: tuple[list[int], str] = [0], ""
@@ -139,9 +152,10 @@ def test_wrong_input_is_an_error_in_words(line, status, message, capsys, folder)
     assert sorted(path.name for path in folder.iterdir()) == ["folder", "module.mlir"]
 
 
-def test_the_artifact_of_an_export_is_read_like_a_module(capsys):
+@pytest.mark.parametrize("content", [lambda exported: exported.mlir_module_serialized, lambda exported: exported.serialize()])
+def test_the_files_of_an_export_are_read_like_a_module(content, capsys):
     exported = jax.export.export(jax.jit(lambda x: hlotag.set_xla_metadata(jnp.sin(x), a="1")))(jnp.ones(4))
-    Path("artifact").write_bytes(exported.mlir_module_serialized)
+    Path("artifact").write_bytes(content(exported))
     assert main(["opt", "artifact"]) == 0
     assert re.search(r'stablehlo\.sine .*a = "1"', capsys.readouterr().out)
     assert main(["audit", "artifact"]) == 0

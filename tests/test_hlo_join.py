@@ -12,7 +12,6 @@ import hlo_programs
 import hlotag
 from hlo_programs import PROGRAMS, compiled_instructions, is_xlas_own, program
 from hlotag import _compat, _core
-from hlotag._compat.bindings import capsule
 from hlotag.hlo import join, opcodes, proto
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import MOVES
@@ -309,8 +308,7 @@ def test_equal_fusions_with_different_tags_share_a_kernel():
 def numbered_operations(text: str):
     connection.ensure()
     with new_context():
-        module = parse_module(text)  # A capsule keeps no module alive.
-        return _core.number_operations(capsule(module), "abc", every=True)
+        return _core.number_operations(parse_module(text), "abc", every=True)
 
 
 def test_a_number_of_another_program_is_named():

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input that is big, badly shaped, or no module at all. `make hostile` runs the big cases at their full size."""
 
+import math
 import os
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +23,25 @@ MODULE = 'module {\n  func.func @f(%x: tensor<f32>) -> tensor<f32> {\n    return
 @pytest.mark.parametrize("name", hostile.CASES)
 def test_cases_at_a_small_size(name):
     assert hostile.run(name, hostile.CASES[name].short)["wrong"] == ""
+
+
+LINEAR = 2.5
+"""Twice the size may take less than this many times as long: 2 is linear, 4 the square."""
+
+
+@pytest.mark.parametrize("name", [name for name in hostile.CASES if "constant" not in name])
+def test_passes_take_time_linear_in_the_size(name):
+    """By the least time of several runs, at sizes that fit into the processor's cache.
+
+    MLIR's own verifier is quadratic in the depth of regions.
+    """
+    size, least = hostile.CASES[name].short, [math.inf, math.inf]
+    for _ in range(8):
+        for i, times in enumerate((1, 2)):
+            least[i] = min(least[i], hostile.run(name, times * size, verify=False)["seconds"])
+        if least[1] < LINEAR * max(least[0], 0.002):  # below, it is noise
+            return
+    pytest.fail(f"{least[1] / least[0]:.1f} times as long")
 
 
 def test_a_constant_is_not_copied():
@@ -113,10 +134,29 @@ def test_a_fifo_is_read(tmp_path, capfd):
     [
         *[("", 0), ("module {}", 1), ("({[<>]})", 4), ("() -> ()", 1), ('loc("((((")', 1), (r'"\"((" [', 1)],
         *[("// ((((\n[]", 1), ("))))((", 2), ('"(((', 0), ("/", 0), ("[" * 50_000, 50_000)],
+        *[("{affine_set<(d0) : (d0 >= 0)>, {" * 9, 19)],
+        *[("#a = [1]\n#b = [#a]\n[#b]", 5), ("!t =\n tuple<i32>\nf(!t)", 3), ("#a = [1]\nf([[1, 2]])\nf(#a)\nf(#a)", 3)],
+        *[("(- - -d0)", 4), ("(d0 mod 2 + (d1) + 1)", 4), ("[-1, -2, -3, -4]", 2), ("%c-1 = a -1 : i32\n%d-2 = a -1", 1)],
     ],
 )
 def test_how_deep_text_is_nested(text, depth):
     assert nesting_depth(text) == depth
+
+
+DEEP = {
+    "aliases of locations": '#l0 = loc("x")\n'
+    + "".join(f'#l{i + 1} = loc("n"(#l{i}))\n' for i in range(39_000))
+    + "module {} loc(#l39000)",
+    "aliases of types": "!t0 = tuple<>\n" + "".join(f"!t{i + 1} = tuple<!t{i}>\n" for i in range(39_000)) + "module {}",
+    "signs": "module attributes {m.x = affine_map<(d0) -> (" + "- " * 39_000 + "d0)>} {}",
+    "sums": "module attributes {m.x = affine_map<(d0) -> (" + "d0 floordiv 2 + " * 100_000 + "d0)>} {}",
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_text_that_is_deep_without_brackets(name, run_python):
+    code = "import sys, hlotag\ntry: hlotag.run_passes(sys.stdin.read())\nexcept hlotag.ParseError as error: print(error)"
+    assert re.fullmatch(r"(.* nested \d+ deep.*\n)?", run_python(code, input=DEEP[name]).stdout)
 
 
 def test_deep_text_raises_what_any_other_text_does():
@@ -125,9 +165,10 @@ def test_deep_text_raises_what_any_other_text_does():
         hlotag.run_passes(text)
 
 
-def test_options_nested_deeper_than_any_stack():
+@pytest.mark.parametrize("bracket", ["[", "{a = affine_set<(d0) : (d0 >= 0)>, b = "])
+def test_options_nested_deeper_than_any_stack(bracket):
     with pytest.raises(hlotag.PassError, match="nested deeper"):
-        hlotag.run_passes("module {}", f"hlotag-attach{{rules='{'[' * 200_000}'}}")
+        hlotag.run_passes("module {}", f"hlotag-attach{{rules='{bracket * 200_000}'}}")
 
 
 MAIN = """
@@ -160,11 +201,10 @@ def test_arguments_that_no_call_gives_are_made_by_nothing(name, run_python):
     """In a process of its own, where malloc fills what it gives: an operand beyond those of the call has no valid address."""
     code = f"""
 from hlotag import _core, run_passes
-from hlotag._compat.bindings import capsule
 from hlotag.mlir.modules import new_context, parse_module
 with new_context():
     module = run_passes(parse_module('''{MAIN}{CALLED_WITH_LESS[name]}'''), 'hlotag-strip')
-    program = _core.number_operations(capsule(module), 'ab', every=True)
+    program = _core.number_operations(module, 'ab', every=True)
 print([program[i][2] for i in range(len(program)) if program[i][0] == 'stablehlo.cosine'])
 """
     assert run_python(code, MALLOC_PERTURB_="85").stdout == "[(None,)]\n"

@@ -50,6 +50,21 @@ def test_text_with_locations_keeps_them_and_other_text_gets_none():
     assert "#loc" not in run_passes(only_looks_so, "hlotag-strip")
 
 
+def operations(module):
+    return list(module.body.operations[0].regions[0].blocks[0].operations)
+
+
+def test_operations_that_python_holds_outlive_passes_of_mlir():
+    with new_context():
+        module = parse_module(MODULE)
+        held = operations(module)
+        before = [str(op) for op in held]
+        run_passes(run_passes(module, "canonicalize"), "canonicalize,hlotag-strip")
+        kept = [parse_module(MODULE) for _ in range(50)]  # takes memory that is free
+        assert [str(op) for op in operations(module)] == ["%0 = stablehlo.sine %arg0 : tensor<f32>", before[-1]]
+        assert [str(op) for op in held] == before and kept
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -89,10 +104,10 @@ def test_several_texts_run_one_after_another():
 def test_failing_pass_leaves_the_module_as_it_was(text):
     with new_context():
         module = parse_module(NOT_A_DICTIONARY.replace("some.attr = 1 : i32", "hlotag.tags = 3 : i32"))
-        before = full_text(module), to_bytecode(module)
+        before = full_text(module), to_bytecode(module), operations(module)
         with pytest.raises(errors.PassError) as caught:
             run_passes(module, text)
-        assert (full_text(module), to_bytecode(module)) == before and module.operation.verify()
+        assert (full_text(module), to_bytecode(module), operations(module)) == before and module.operation.verify()
     assert caught.value.pass_name.startswith("hlotag-")
     assert "g.py:5:6" in str(caught.value) or "hlotag.tags" in str(caught.value)
 

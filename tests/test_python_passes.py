@@ -289,3 +289,50 @@ def test_flags_of_hlotag_opt(tmp_path, capfd):
     assert opt_main([str(file), "--label-ops=label=cli", "--erase-dead", "--mlir-print-ir-after-change", "--mlir-timing"]) == 0
     out, err = capfd.readouterr()
     assert '"cli"' in out and err.count("IR Dump After label-ops") == err.count("IR Dump After erase-dead") == 1
+
+
+PASSES_FILE = """
+import dataclasses
+import hlotag
+from helper import prefix
+
+@hlotag.register_pass
+@dataclasses.dataclass(frozen=True)
+class LabelModule:
+    label: str = "none"
+
+    def __call__(self, module):
+        from jax.extend.mlir import ir
+        print("in the pass")
+        module.operation.attributes["sym_name"] = ir.StringAttr.get(prefix + self.label)
+print("registered")
+"""
+
+
+def test_passes_of_a_file_on_the_command_line(tmp_path, capfd):
+    (tmp_path / "helper.py").write_text("prefix = 'p_'")
+    (tmp_path / "passes_of_a_file.py").write_text(PASSES_FILE)
+    (tmp_path / "m.mlir").write_text(MODULE)
+    arguments = [str(tmp_path / "m.mlir"), f"--load-pass-plugin={tmp_path}/passes_of_a_file.py"]
+    for flag in ("--label-module=label=cli", "--pass-pipeline=hlotag-strip,label-module{label=cli}"):
+        assert opt_main([*arguments, flag]) == 0
+        out, err = capfd.readouterr()
+        assert "module @p_cli" in out and "registered\n" in err and "in the pass\n" in err and out.startswith("module")
+    assert opt_main([*arguments, "--label-module=labl=cli"]) == 1
+    assert "unknown option 'labl' of label-module" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x = 1", "the file registers no pass; decorate a pass with @hlotag.register_pass"),
+        ("1 / 0", "the program failed, as the traceback says"),
+        (None, "No such file"),
+    ],
+)
+def test_files_that_register_no_pass(text, reason, tmp_path, capfd):
+    file = tmp_path / "no_passes.py"
+    if text is not None:
+        file.write_text(text)
+    assert opt_main(["--load-pass-plugin=" + str(file)]) == 1
+    assert reason in capfd.readouterr().err

@@ -303,3 +303,33 @@ def test_what_cannot_be_serialized_says_so(client):
     refusing.serialize.side_effect = jax.errors.JaxRuntimeError("INTERNAL: LessThan is not serializable")
     with pytest.raises(UnsupportedError, match=r"(?s)cannot serialize .*: LessThan is not.*Save the program instead"):
         xla.Executable(refusing, client.jaxlib_object).serialize()
+
+
+# One product with a sparse matrix, which JAX has for CPU and lowers only on request.
+SPARSE_HLO = """HloModule m
+ENTRY e {
+  data = f32[1]{0} parameter(0)
+  rows = s32[2]{0} parameter(1)
+  column = s32[1]{0} parameter(2)
+  x = f32[1]{0} parameter(3)
+  ROOT y = f32[1]{0} custom-call(data, rows, column, x), custom_call_target="cpu_csr_sparse_dense_ffi",
+    api_version=API_VERSION_TYPED_FFI
+}"""
+
+
+def test_c_functions_of_jaxlib_are_there_in_a_fresh_process(run_python, tmp_path):
+    lowered = jax.jit(jnp.linalg.cholesky).lower(jnp.eye(2))
+    (tmp_path / "serialized").write_bytes(xla.serialize_executable(xla.compile_and_load(lowered)))
+    (tmp_path / "exported").write_bytes(jax.export.export(jax.jit(jnp.linalg.cholesky))(jnp.eye(2)).serialize())
+    (tmp_path / "text").write_text(lowered.compiler_ir("hlo").as_hlo_text())
+    programs = {
+        "xla.deserialize_executable(open('serialized', 'rb').read())": "[jnp.eye(2)]",
+        "xla.compile_and_load(export.deserialize(bytearray(open('exported', 'rb').read())))": "[jnp.eye(2)]",
+        "xla.compile_and_load(open('text').read())": "[jnp.eye(2)]",
+        f"xla.compile_and_load({SPARSE_HLO!r})": "[jnp.ones(1), jnp.array([0, 1]), jnp.zeros(1, int), jnp.full(1, 3.0)]",
+    }
+    for program, arguments in programs.items():
+        code = (
+            f"import jax.numpy as jnp\nfrom jax import export\nfrom hlotag import xla\nprint({program}.execute({arguments})[0])"
+        )
+        assert run_python(code).stdout in ("[[1. 0.]\n [0. 1.]]\n", "[3.]\n")

@@ -107,15 +107,14 @@ template <class Run> auto withModule(const nb::bytes &module, Run run) {
   }
 }
 
-bool anyEntries(nb::handle capsule, const nb::callable &accepts) {
-  ir::Operation module(operationOf(capsule));
-  return hlo::anyEntries(module, [&](const hlo::Entries &entries) {
+bool anyEntries(nb::handle module, const nb::callable &accepts) {
+  return hlo::anyEntries(operationOf(module), [&](const hlo::Entries &entries) {
     return nb::cast<bool>(accepts(toDict(entries)));
   });
 }
 
-Program numberOperations(nb::handle capsule, std::string_view token, bool every) {
-  return Program::ofOperations(operationOf(capsule), token, every);
+Program numberOperations(nb::handle module, std::string_view token, bool every) {
+  return Program::ofOperations(operationOf(module).raw(), token, every);
 }
 
 Program programOfInstructions(const nb::bytes &data, nb::handle opcodes,
@@ -204,13 +203,14 @@ nb::object python::toStr(std::string_view text) {
   return nb::steal(made);
 }
 
-MlirOperation python::operationOf(nb::handle capsule) {
+ir::Operation python::operationOf(nb::handle module) {
   if (!capi::isInstalled())
     throw std::runtime_error("the table of MLIR functions is not installed");
+  nb::object capsule = nb::module_::import_("hlotag._compat.bindings").attr("capsule")(module);
   void *pointer = PyCapsule_GetPointer(capsule.ptr(), "jaxlib.mlir.ir.Operation._CAPIPtr");
   if (!pointer)
     throw nb::python_error();
-  return {pointer};
+  return MlirOperation{pointer};
 }
 
 void python::bindHlo(nb::module_ &m) {

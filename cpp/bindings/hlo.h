@@ -3,7 +3,7 @@
 // How does Python call the HLO stage's C++ side?
 #pragma once
 
-#include "hlotag/capi/types.h"
+#include "hlotag/ir/operation.h"
 
 #include <nanobind/nanobind.h>
 
@@ -11,8 +11,8 @@
 
 namespace hlotag::python {
 
-/// Returns the operation in a capsule of jaxlib.
-MlirOperation operationOf(nanobind::handle capsule);
+/// Returns the operation of an `ir.Module`. It is valid while the caller holds the module.
+ir::Operation operationOf(nanobind::handle module);
 
 /// Bytes that are not UTF-8 become lone surrogates, which Python refuses to write.
 nanobind::object toStr(std::string_view text);

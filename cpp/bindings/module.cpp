@@ -52,25 +52,26 @@ pass::ValueCheck valueCheckOf(nb::handle pythonRun) {
 /// A pass of ours with its options, or the text of an element for MLIR.
 using Element = std::pair<std::string, std::optional<std::map<std::string, pass::OptionValue>>>;
 
-pass::RunResult run(nb::handle capsule, const std::vector<Element> &elements,
-                    pass::RunOptions options, nb::handle pythonRun) {
+pass::RunResult run(nb::handle module, const std::vector<Element> &elements,
+                    pass::RunOptions options, nb::handle pythonRun, nb::handle spare) {
   options.whyIllegal = valueCheckOf(pythonRun);
-  MlirOperation module = python::operationOf(capsule);
+  ir::Operation operation = python::operationOf(module);
+  ir::Operation spareOperation = spare.is_none() ? ir::Operation() : python::operationOf(spare);
   python::RunScope scope(pythonRun);
   // This locks the registry. A process forks under Python's lock, so never in the middle of it.
   pass::Pipeline pipeline;
   for (const auto &[name, values] : elements)
     pipeline.push_back(values ? pass::makeElement(name, {values->begin(), values->end()})
                               : pass::PipelineElement{nullptr, name});
-  // The caller holds a reference to the operation, and C++ passes need no Python.
+  // The caller holds references to the modules, and C++ passes need no Python.
   nb::gil_scoped_release release;
-  return pass::run(module, pipeline, options);
+  return pass::run(operation, pipeline, options, spareOperation);
 }
 
 /// Returns (scope, phase, file, line) of every operation in the module, in the order of its
 /// text.
-nb::list provenance(nb::handle capsule) {
-  ir::Operation module(python::operationOf(capsule));
+nb::list provenance(nb::handle pythonModule) {
+  ir::Operation module = python::operationOf(pythonModule);
   ir::OpList operations(module);
   analysis::Provenance provenance(operations);
   nb::list result;
@@ -78,8 +79,9 @@ nb::list provenance(nb::handle capsule) {
     if (item.op == module)
       continue;
     const analysis::Origin &origin = provenance.of(item.op);
-    std::string name = analysis::namedScopes(provenance.text(origin.scope));
-    std::string_view phase = analysis::phaseOf(provenance.text(origin.transforms), origin.rematted);
+    std::string name = analysis::namedScopes(provenance.paths().text(origin.scope));
+    std::string_view phase =
+        analysis::phaseOf(provenance.paths().text(origin.transforms), origin.rematted);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
     result.append(nb::make_tuple(nb::str(name.data(), name.size()), phase,
                                  nb::str(file.data(), file.size()),
@@ -156,10 +158,12 @@ void bindRun(nb::module_ &m) {
       .def_rw("print_debug_info", &RunOptions::printDebugInfo)
       .def_rw("print_local_scope", &RunOptions::printLocalScope)
       .def_rw("print_generic", &RunOptions::printGeneric);
-  m.def("run", &run, nb::arg("module"), nb::arg("pipeline"), nb::arg("options") = RunOptions(),
-        nb::arg("python_run") = nb::none(),
-        "Runs passes on the builtin.module behind a capsule of jaxlib: (name, values of options), "
-        "or (text for MLIR, None). Python passes get `python_run`.");
+  m.def(
+      "run", &run, nb::arg("module"), nb::arg("pipeline"), nb::arg("options") = RunOptions(),
+      nb::arg("python_run") = nb::none(), nb::arg("spare") = nb::none(),
+      "Runs passes on an `ir.Module`: (name, values of options), or (text for MLIR, None). Python "
+      "passes get `python_run`. If there are passes in Python or of others, `spare` is an empty "
+      "module, which then owns the operations that the module lost.");
 }
 
 void bindLoading(nb::module_ &m) {
@@ -192,7 +196,8 @@ void bindAnalyses(nb::module_ &m) {
       "name_path",
       [](std::string_view name) {
         analysis::NamePath path = analysis::parseName(name);
-        return nb::make_tuple(analysis::namedScopes(path.scope()), analysis::phaseOf(path.transforms, path.rematted));
+        return nb::make_tuple(analysis::namedScopes(path.scope()),
+                              analysis::phaseOf(path.transforms, path.rematted));
       },
       nb::arg("name"),
       "The scopes in a name of JAX's, and the phase: empty if not differentiated.");

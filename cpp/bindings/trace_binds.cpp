@@ -91,20 +91,19 @@ std::unordered_map<PyObject *, Trace> &traces() {
   return *traces;
 }
 
-PyObject *forget(PyObject *, PyObject *reference) {
-  for (auto &[address, trace] : traces()) {
-    if (trace.reference.ptr() != reference)
-      continue;
+/// The callback of the weak reference to a trace. `address` is a capsule with the trace's address.
+PyObject *forget(PyObject *address, PyObject *reference) {
+  auto found = traces().find(static_cast<PyObject *>(PyCapsule_GetPointer(address, nullptr)));
+  if (found != traces().end() && found->second.reference.ptr() == reference) {
     // Its destruction may run code that makes traces.
-    Trace last = std::move(trace);
-    traces().erase(address);
-    break;
+    Trace last = std::move(found->second);
+    traces().erase(found);
   }
   Py_RETURN_NONE;
 }
 
-nb::object weakReference(nb::handle object, PyObject *callback) {
-  nb::object reference = nb::steal(PyWeakref_NewRef(object.ptr(), callback));
+nb::object weakReference(nb::handle object, nb::handle callback = {}) {
+  nb::object reference = nb::steal(PyWeakref_NewRef(object.ptr(), callback.ptr()));
   if (!reference)
     throw nb::python_error();
   return reference;
@@ -112,11 +111,13 @@ nb::object weakReference(nb::handle object, PyObject *callback) {
 
 Trace &recordsOf(nb::handle trace) {
   static PyMethodDef method = {"forget", forget, METH_O, nullptr};
-  static PyObject *const callback = PyCFunction_New(&method, nullptr);
   auto found = traces().find(trace.ptr());
-  if (found == traces().end())
-    found = traces().emplace(trace.ptr(), Trace{weakReference(trace, callback), {}, {}}).first;
-  return found->second;
+  if (found != traces().end())
+    return found->second;
+  nb::capsule address(trace.ptr());
+  nb::object callback = nb::steal(PyCFunction_New(&method, address.ptr()));
+  nb::object reference = weakReference(trace, callback);
+  return traces().emplace(trace.ptr(), Trace{std::move(reference), {}, {}}).first->second;
 }
 
 /// Returns the outermost closed bind around `equation`, or null.
@@ -173,7 +174,7 @@ void record(nb::handle trace, nb::handle equation) {
   if (!OpenBind::innermost)
     return;
   const std::shared_ptr<Bind> &bind = OpenBind::innermost->bind();
-  nb::object reference = weakReference(equation, nullptr);
+  nb::object reference = weakReference(equation);
   Trace &records = recordsOf(trace);
   records.indices[equation.ptr()] = records.equations.size();
   records.equations.push_back({std::move(reference), bind, made++});

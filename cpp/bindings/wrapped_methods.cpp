@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
+#include <new>
 #include <utility>
-#include <vector>
 
 namespace nb = nanobind;
 
@@ -22,10 +23,10 @@ PyObject *callOriginal(PyObject *original, PyObject *self, Arguments arguments, 
   size_t all = count + (names ? PyTuple_Size(names) : 0) + 1;
   constexpr size_t most = 16;
   PyObject *few[most];
-  std::vector<PyObject *> many;
-  if (all > most)
-    many.resize(all);
-  PyObject **given = all > most ? many.data() : few;
+  std::unique_ptr<PyObject *[]> many(all > most ? new (std::nothrow) PyObject *[all] : nullptr);
+  PyObject **given = all > most ? many.get() : few;
+  if (!given)
+    return PyErr_NoMemory();
   given[0] = self;
   std::copy(arguments, arguments + all - 1, given + 1);
   return PyObject_Vectorcall(original, given, count + 1, names);

@@ -55,7 +55,12 @@ func.func @scopes(%x: tensor<f32>) -> tensor<f32> {
   %2 = stablehlo.tanh %1 : tensor<f32> loc("jit(f)/layer_1/attn_out/tanh")
   // SCOPE: stablehlo.abs %{{[0-9]}} : tensor<f32>
   %3 = stablehlo.abs %2 : tensor<f32> loc("jit(f)/my_layer/attn/abs")
-  return %3 : tensor<f32>
+  // A name around a position is a scope, around a range a frame of the traceback.
+  // SCOPE: stablehlo.floor {{.*}}k = "v"
+  %4 = stablehlo.floor %3 : tensor<f32> loc("attn/floor"("layer_2"("how to train/model.py":3:4)))
+  // SCOPE: stablehlo.ceil %{{[0-9]}} : tensor<f32>
+  %5 = stablehlo.ceil %4 : tensor<f32> loc("attn/ceil"("layer_2"("model.py":3:4 to :9)))
+  return %5 : tensor<f32>
 }
 
 // SOURCE-LABEL: func.func @sources

@@ -102,4 +102,5 @@ def run(
     elements: Sequence[tuple[str, Mapping[str, Any] | None]],
     options: RunOptions = ...,
     python_run: object = None,
+    spare: object = None,
 ) -> RunResult: ...

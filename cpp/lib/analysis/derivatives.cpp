@@ -146,7 +146,7 @@ bool Derivatives::mayEmit(Operation primal, Operation op) {
   if (origin.rematted && origin.primitive == from.primitive)
     return true;
   // The derivative of a derivative may be anything.
-  std::string_view transforms = provenance_.text(origin.transforms);
+  std::string transforms = provenance_.paths().text(origin.transforms);
   bool isFirstOrder = std::count(transforms.begin(), transforms.end(), 't') < 2;
   auto row = emissions_.find(from.primitive);
   if (!isFirstOrder || row == emissions_.end())

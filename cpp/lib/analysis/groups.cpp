@@ -200,21 +200,33 @@ void Groups::add(Operation op, ir::DictionaryAttr entries, const ir::OpIds &ids)
   if (!member.scheduling && !member.collective)
     return;
   *members_.insert(op.opaque()).first = member;
-  extend(blocks_, indices_, op);
+  extend(blocks_, indices_, op, ids);
 }
 
-void Groups::extend(Ranges &ranges, ir::PointerMap<size_t> &known, Operation op) {
+void Groups::extend(Ranges &ranges, ir::PointerMap<size_t> &known, Operation op,
+                    const ir::OpIds &ids) {
+  while (extendBlock(ranges, known, op)) {
+    op = op.parent();
+    if (op.name() != ids.manualComputation)
+      return;
+  }
+}
+
+bool Groups::extendBlock(Ranges &ranges, ir::PointerMap<size_t> &known, Operation op) {
   auto [index, isNew] = known.insert(op.block().opaque());
   if (isNew) {
     *index = ranges.size();
     ranges.push_back({op.block(), op, op});
-    return;
+    return true;
   }
   Range &range = ranges[*index];
   if (op.isBefore(range.first))
     range.first = op;
-  if (range.last.isBefore(op))
+  else if (range.last.isBefore(op))
     range.last = op;
+  else
+    return false;
+  return true;
 }
 
 void Groups::findCycles(const InlinedBlock &block, Attribute Membership::*kind,
@@ -285,7 +297,7 @@ std::vector<Groups::Conflict> Groups::conflicts(const CallGraph &graph, const ir
     for (size_t site : graph.functions()[f].calls)
       if (ir::Block body = calls.bodyOf(graph.callSites()[site].op);
           body && known.find(body.opaque()))
-        extend(ranges, known, graph.callSites()[site].op);
+        extend(ranges, known, graph.callSites()[site].op, ids);
   std::vector<Conflict> found;
   inlinesCalls_ = find(ranges, calls, maxInlined, found);
   if (inlinesCalls_)

@@ -14,9 +14,9 @@ namespace hlotag::analysis {
 inline constexpr std::string_view kSchedulingGroup = "_scheduling_group_id";
 inline constexpr std::string_view kCollectiveGroup = "collective_group_key";
 
-/// Finds groups that XLA refuses to compile. Like XLA, checks one computation at a time, calls
-/// inlined. Linear in the inlined operations between the first and the last member in each block.
-/// Beyond `maxInlined` operations, calls are not inlined.
+/// Finds groups that XLA refuses to compile. Like XLA, checks one computation at a time, with calls
+/// and shard_maps inlined. Linear in the inlined operations between the first and the last member
+/// in each block. Beyond `maxInlined` operations, calls are not inlined.
 class Groups {
 public:
   struct Conflict {
@@ -51,7 +51,11 @@ private:
   };
   using Ranges = std::vector<Range>;
 
-  static void extend(Ranges &ranges, ir::PointerMap<size_t> &known, ir::Operation op);
+  /// Adds `op` to the range of its block, and what XLA inlines around it to that of its own.
+  static void extend(Ranges &ranges, ir::PointerMap<size_t> &known, ir::Operation op,
+                     const ir::OpIds &ids);
+  /// Returns whether the range of the block changed.
+  static bool extendBlock(Ranges &ranges, ir::PointerMap<size_t> &known, ir::Operation op);
   bool find(const Ranges &ranges, const InlinedCalls &calls, size_t maxOps,
             std::vector<Conflict> &conflicts) const;
   void findCycles(const InlinedBlock &block, ir::Attribute Membership::*kind,

@@ -19,7 +19,8 @@ bool staysCall(Operation call) {
 
 } // namespace
 
-InlinedCalls::InlinedCalls(const CallGraph &graph, const ir::OpIds &ids) {
+InlinedCalls::InlinedCalls(const CallGraph &graph, const ir::OpIds &ids)
+    : manual_(ids.manualComputation) {
   for (const CallGraph::CallSite &site : graph.callSites()) {
     if (!ids.is(site.op.name(), ir::kInlined) || site.callee == CallGraph::kNone ||
         staysCall(site.op))
@@ -36,16 +37,18 @@ InlinedCalls::InlinedCalls(const CallGraph &graph, const ir::OpIds &ids) {
   }
 }
 
-Block InlinedCalls::bodyOf(Operation call) const {
-  const Block *body = bodies_.find(call.opaque());
+Block InlinedCalls::bodyOf(Operation op) const {
+  if (manual_ && op.name() == manual_)
+    return staysCall(op) ? Block() : op.regions()[0].firstBlock();
+  const Block *body = bodies_.find(op.opaque());
   return body ? *body : Block();
 }
 
 /// A walk through one body: the next operation, and which operations compute the body's values.
 struct InlinedBlock::Frame {
   Operation next;
-  Operation call;                ///< the inlined call; null at the top
-  Block body;                    ///< the callee's body; null at the top
+  Operation call;                ///< the inlined operation; null at the top
+  Block body;                    ///< its body; null at the top
   ir::PointerMap<Index> by = {}; ///< by value; none for values from outside
 
   /// Makes the values of `to` those that `from` has in another frame.

@@ -10,21 +10,25 @@
 
 namespace hlotag::analysis {
 
-/// The calls that XLA replaces by their callees' bodies: `func.call` and composites, unless they
-/// have `inlineable = "false"`.
+/// The operations that XLA replaces by a body: `func.call`, composites and the
+/// `sdy.manual_computation` of a shard_map, unless they have `inlineable = "false"`.
 class InlinedCalls {
 public:
   InlinedCalls() = default;
   InlinedCalls(const CallGraph &graph, const ir::OpIds &ids);
 
-  /// Returns the body that replaces `call`, or null if XLA keeps the call.
-  ir::Block bodyOf(ir::Operation call) const;
-  /// Returns whether `block` is the body of a function that only inlined calls use.
-  bool isInlinedOnly(ir::Block block) const { return inlinedOnly_.find(block.opaque()); }
+  /// Returns the body that replaces `op`, or null if XLA keeps it.
+  ir::Block bodyOf(ir::Operation op) const;
+  /// Returns whether `block` is the body of a function that only inlined calls use, or of another
+  /// inlined operation.
+  bool isInlinedOnly(ir::Block block) const {
+    return inlinedOnly_.find(block.opaque()) || bodyOf(block.parentOp()) == block;
+  }
 
 private:
   ir::PointerMap<ir::Block> bodies_; // by call
   ir::PointerMap<bool> inlinedOnly_; // by block
+  ir::Identifier manual_;            // `sdy.manual_computation`; null if nothing is inlined
 };
 
 /// A range of a block's operations with calls inlined, and the uses among them.

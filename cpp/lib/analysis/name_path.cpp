@@ -117,14 +117,16 @@ std::string unescape(std::string_view name) {
   return text += name;
 }
 
+bool isRegionName(std::string_view outer, std::string_view element) {
+  if (outer == "while")
+    return element == "body" || element == "cond";
+  return outer == "cond" && ir::startsWith(element, "branch_") && ir::endsWith(element, "_fun");
+}
+
 std::string namedScopes(std::string_view path) {
   std::vector<std::string_view> scopes;
   for (std::string_view element : splitName(path)) {
-    std::string_view outer = scopes.empty() ? std::string_view() : scopes.back();
-    bool isLoop = outer == "while" && (element == "body" || element == "cond");
-    bool isBranch =
-        outer == "cond" && ir::startsWith(element, "branch_") && ir::endsWith(element, "_fun");
-    if (isLoop || isBranch)
+    if (!scopes.empty() && isRegionName(scopes.back(), element))
       scopes.pop_back();
     else
       scopes.push_back(element);

@@ -36,18 +36,18 @@ const Origin &Provenance::of(Operation op, Operation parent) {
 
 // --- Locations -----------------------------------------------------------------------------------
 
-const Provenance::File &Provenance::file(FileLoc loc) {
-  auto [file, isNew] = files_.insert(loc.opaque());
+uint32_t Provenance::keyOf(FileLoc loc) {
+  auto [key, isNew] = files_.insert(loc.opaque());
   if (isNew)
-    *file = {uint32_t(files_.size()), loc.str().find(" to ") != std::string::npos};
-  return *file;
+    *key = uint32_t(files_.size());
+  return *key;
 }
 
 /// A frame is `"function"("file":3:4 to :9)`, a scope without a traceback `"scope"("file":3:4)`.
 /// They differ in the range only.
-bool Provenance::isFrame(NameLoc name) {
+static bool isFrame(NameLoc name) {
   FileLoc position = dynCast<FileLoc>(name.child());
-  return position && file(position).isRange;
+  return position && position.isRange();
 }
 
 const Provenance::Named &Provenance::named(Location loc, bool isCall) {
@@ -60,7 +60,7 @@ const Provenance::Named &Provenance::named(Location loc, bool isCall) {
 }
 
 /// Returns whether `call` is part of a traceback. Other call sites come from inlining.
-bool Provenance::isTraceback(CallSiteLoc call) {
+static bool isTraceback(CallSiteLoc call) {
   NameLoc callee = dynCast<NameLoc>(call.callee());
   return callee ? isFrame(callee) : bool(dynCast<FileLoc>(call.callee()));
 }
@@ -68,6 +68,7 @@ bool Provenance::isTraceback(CallSiteLoc call) {
 Provenance::Parts Provenance::read(Location loc) {
   Parts parts;
   std::vector<Location> pending{loc};
+  PointerMap<bool> calls; // Parts that several call sites share are read once.
   while (!pending.empty()) {
     Location at = pending.back();
     pending.pop_back();
@@ -87,6 +88,8 @@ Provenance::Parts Provenance::read(Location loc) {
         parts.source = parts.source ? parts.source : findFile(call.callee());
         break; // The callers are frames too.
       }
+      if (!calls.insert(call.opaque()).second)
+        continue;
       pending.push_back(call.caller());
       pending.push_back(call.callee());
     } else if (FusedLoc fused = dynCast<FusedLoc>(at)) {
@@ -107,7 +110,7 @@ Provenance::Named Provenance::parse(Location loc, bool isCall) {
   Named result = isShared ? parseName(parts.names[0]) : parseNames(parts.names, isCall);
   if (parts.source) {
     result.origin.source = parts.source;
-    result.origin.sourceKey = file(parts.source).key;
+    result.origin.sourceKey = keyOf(parts.source);
   }
   return result;
 }
@@ -131,8 +134,11 @@ Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, b
   Named result;
   result.head = intern(path.head);
   Origin &origin = result.origin;
-  origin.scope = origin.localScope = intern(path.scope());
-  origin.transforms = intern(path.transforms);
+  for (const std::string &scope : path.scopes)
+    origin.scope = paths_.append(origin.scope, scope);
+  origin.localScope = origin.scope;
+  for (const char &letter : path.transforms)
+    origin.transforms = paths_.append(origin.transforms, {&letter, 1});
   origin.primitive = intern(path.primitive);
   origin.transposed = path.isTransposed();
   origin.checkpointed = path.checkpointed;
@@ -159,46 +165,21 @@ const Origin &Provenance::outerOf(const Context &context, const Named &name) {
   return continues ? *context.base : *context.region;
 }
 
-TextId Provenance::nest(TextId outer, TextId inner) {
-  if (!outer || !inner)
-    return outer + inner;
-  return intern(std::string(text(outer)) + '/' + std::string(text(inner)));
-}
-
 Origin Provenance::compose(const Origin &outer, const Origin &inner) {
   Origin result = inner;
-  result.scope = nest(outer.scope, inner.scope);
-  result.localScope = nest(outer.localScope, inner.localScope);
-  if (outer.transforms)
-    result.transforms =
-        intern(std::string(text(outer.transforms)) + std::string(text(inner.transforms)));
+  result.scope = paths_.nest(outer.scope, inner.scope);
+  result.localScope = paths_.nest(outer.localScope, inner.localScope);
+  result.transforms = paths_.nest(outer.transforms, inner.transforms);
   result.transposed |= outer.transposed;
   result.checkpointed |= outer.checkpointed;
   result.rematted |= outer.rematted;
   return result;
 }
 
-TextId Provenance::commonPrefix(TextId a, TextId b, char separator) {
-  if (a == b)
-    return a;
-  std::string_view first = text(a), second = text(b);
-  size_t length = 0, end = 0;
-  auto isEnd = [&](std::string_view s, size_t at) {
-    return !separator || at == s.size() || s[at] == separator;
-  };
-  while (true) {
-    if (isEnd(first, length) && isEnd(second, length))
-      end = length;
-    if (length == first.size() || length == second.size() || first[length] != second[length])
-      return intern(first.substr(0, end));
-    ++length;
-  }
-}
-
 Origin Provenance::meet(const Origin &a, const Origin &b) {
   Origin result = a;
-  result.scope = commonPrefix(a.scope, b.scope, '/');
-  result.transforms = commonPrefix(a.transforms, b.transforms, '\0');
+  result.scope = paths_.commonPrefix(a.scope, b.scope);
+  result.transforms = paths_.commonPrefix(a.transforms, b.transforms);
   result.transposed = a.transposed && b.transposed;
   result.checkpointed = a.checkpointed && b.checkpointed;
   result.rematted = a.rematted && b.rematted;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rules.h"
 #include "field.h"
-#include "scope_pattern.h"
 
-#include "hlotag/analysis/name_path.h"
 #include "hlotag/ir/keys.h"
 #include "hlotag/ir/nesting.h"
 
@@ -22,13 +20,8 @@ std::string anchor(std::string_view pattern) {
   return "*/" + std::string(pattern);
 }
 
-/// Returns whether `pattern` matches consecutive whole elements of the path.
-bool matchesScope(std::string_view pattern, std::string_view scope) {
-  if (hasNames(pattern))
-    return !bindScope(pattern, scope).empty();
-  while (pattern.size() > 3 && ir::endsWith(pattern, "/**"))
-    pattern.remove_suffix(3);
-  return globMatch(anchor(pattern) + "/*", "/" + std::string(scope) + "/");
+bool matchesScope(const std::string &pattern, const Subject &subject) {
+  return subject.scopes && subject.scopes->match(pattern, subject.scope);
 }
 
 bool matchesSource(const std::string &pattern, const Subject &subject) {
@@ -138,16 +131,23 @@ bool matchesOp(std::string_view pattern, std::string_view name) {
          (dot != std::string_view::npos && globMatch(pattern, name.substr(dot + 1)));
 }
 
-bool isInBody(ir::Operation op, const ir::OpIds &ids) {
-  for (op = op.parent(); op; op = op.parent()) {
+Enclosing::Around Enclosing::in(ir::Operation parent) {
+  // Up to a known parent, then down again.
+  std::vector<ir::Operation> unknown;
+  for (; parent && !around_.find(parent.opaque()); parent = parent.parent())
+    unknown.push_back(parent);
+  Around around = parent ? *around_.find(parent.opaque()) : Around();
+  for (; !unknown.empty(); unknown.pop_back()) {
+    ir::Operation op = unknown.back();
     std::string_view name = op.name().str();
     bool isHlo = ir::startsWith(name, "stablehlo.") || ir::startsWith(name, "mhlo.");
-    if (isHlo && !ids.is(op.name(), ir::kRunsEquations))
-      return true;
-    if (op.name() == ids.func)
-      return false;
+    if (op.name() == ids_.func)
+      around = {op, false};
+    else if (isHlo && !ids_.is(op.name(), ir::kRunsEquations))
+      around.isBody = true;
+    *around_.insert(op.opaque()).first = around;
   }
-  return false;
+  return around;
 }
 
 std::string Rule::name() const {
@@ -165,8 +165,7 @@ std::optional<std::string> *Patterns::field(std::string_view name) {
 bool Patterns::match(const Subject &subject) const {
   return (!op || matchesOp(*op, subject.opName)) &&
          (!function || globMatch(*function, subject.function)) &&
-         (!scope || matchesScope(*scope, subject.scope)) &&
-         (!source || matchesSource(*source, subject));
+         (!scope || matchesScope(*scope, subject)) && (!source || matchesSource(*source, subject));
 }
 
 bool Rule::mayMatch(std::string_view opName) const {
@@ -186,16 +185,18 @@ bool Rule::matchesPatterns(const Subject &subject) const {
 }
 
 ir::DictionaryAttr Rule::bind(MlirContext context, ir::DictionaryAttr entries,
-                              std::string_view scope) const {
-  Bindings bindings = patterns.scope ? bindScope(*patterns.scope, scope) : Bindings();
-  if (bindings.empty() || entries.empty())
+                              const Subject &subject) const {
+  const Bindings *bindings = patterns.scope && subject.scopes
+                                 ? subject.scopes->match(*patterns.scope, subject.scope)
+                                 : nullptr;
+  if (!bindings || bindings->empty() || entries.empty())
     return entries;
   std::vector<ir::NamedAttribute> bound;
   for (ir::NamedAttribute entry : entries) {
     auto text = ir::dynCast<ir::StringAttr>(entry.value);
     ir::Attribute value = entry.value;
     if (text)
-      value = ir::StringAttr::get(context, substitute(std::string(text.value()), bindings));
+      value = ir::StringAttr::get(context, substitute(std::string(text.value()), *bindings));
     bound.push_back({entry.name, value});
   }
   return ir::DictionaryAttr::get(context, bound);

@@ -3,6 +3,8 @@
 // Which operations does a rule select, and which entries does it give them?
 #pragma once
 
+#include "scope_pattern.h"
+
 #include "hlotag/ir/ir.h"
 
 #include <optional>
@@ -16,9 +18,10 @@ enum class Phase { Forward, Backward, Both };
 
 /// The properties of an operation that patterns match.
 struct Subject {
-  std::string_view opName; ///< `stablehlo.dot_general`
-  std::string_view scope;  ///< named scopes only: `decoder/layer_3/attention`
-  std::string_view file;   ///< of the innermost line of user code; may be empty
+  std::string_view opName;  ///< `stablehlo.dot_general`
+  Scopes *scopes = nullptr; ///< of the module
+  PathId scope = 0;         ///< in `scopes`
+  std::string_view file;    ///< of the innermost line of user code; may be empty
   int line = 0, column = 0;
   std::string_view function; ///< symbol of the enclosing function
   bool isTransposed = false;
@@ -28,9 +31,27 @@ struct Subject {
 /// Returns whether `pattern` stands for an operation's name, with or without its dialect.
 bool matchesOp(std::string_view pattern, std::string_view name);
 
-/// Returns whether `op` is in the body of a reduction, a sort or another operation that it is part
-/// of. The bodies of loops, branches and functions have operations of their own.
-bool isInBody(ir::Operation op, const ir::OpIds &ids);
+/// What encloses operations. Remembered for each parent, because regions may nest deep.
+class Enclosing {
+public:
+  explicit Enclosing(const ir::OpIds &ids) : ids_(ids) {}
+
+  /// Returns whether `op` is in the body of a reduction, a sort or another operation that it is
+  /// part of. The bodies of loops, branches and functions have operations of their own.
+  bool isInBody(ir::Operation op) { return in(op.parent()).isBody; }
+  /// Returns the function that holds `op`, or null.
+  ir::Operation function(ir::Operation op) { return in(op.parent()).function; }
+
+private:
+  struct Around {
+    ir::Operation function;
+    bool isBody = false;
+  };
+  Around in(ir::Operation parent);
+
+  const ir::OpIds &ids_;
+  ir::PointerMap<Around> around_; // by parent
+};
 
 /// Patterns that an operation matches together. A missing one matches everything.
 struct Patterns {
@@ -63,9 +84,9 @@ struct Rule {
   /// Whether the operation's phase decides what it gets.
   bool dependsOnPhase() const { return phase != Phase::Both || grad != attrs || remat != grad; }
   /// Returns `entries`, the rule's own, with the names in braces replaced by the text that they
-  /// match in the scope of an operation that the rule matches.
+  /// match in the scope of `subject`, which the rule matches.
   ir::DictionaryAttr bind(MlirContext context, ir::DictionaryAttr entries,
-                          std::string_view scope) const;
+                          const Subject &subject) const;
 };
 
 /// Reads an MLIR array attribute of dictionaries:

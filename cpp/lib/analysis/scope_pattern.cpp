@@ -1,62 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scope_pattern.h"
 
+#include "hlotag/analysis/name_path.h"
 #include "hlotag/ir/support.h"
 
 #include <algorithm>
 
 namespace hlotag::analysis {
 
-namespace {
-
-/// An element of a pattern: a character, `*`, `?`, or a name in braces.
-struct Token {
-  char character = 0;
-  std::string name; ///< without the braces; empty for a character
-};
-
-std::vector<Token> tokensOf(std::string_view pattern) {
+ScopePattern::ScopePattern(std::string_view pattern) {
   while (ir::startsWith(pattern, "**/"))
     pattern.remove_prefix(3);
   while (pattern.size() > 3 && ir::endsWith(pattern, "/**"))
     pattern.remove_suffix(3);
-  std::vector<Token> tokens;
   for (size_t at = 0; at < pattern.size(); ++at) {
     size_t end = pattern[at] == '{' ? pattern.find('}', at) : std::string_view::npos;
     if (end == std::string_view::npos) {
-      tokens.push_back({pattern[at], {}});
+      tokens_.push_back({pattern[at], {}});
     } else {
-      tokens.push_back({0, std::string(pattern.substr(at + 1, end - at - 1))});
+      tokens_.push_back({0, std::string(pattern.substr(at + 1, end - at - 1))});
       at = end;
     }
   }
-  tokens.push_back({'/', {}}); // the end of an element
-  return tokens;
+  tokens_.push_back({'/', {}}); // the end of an element
 }
 
-/// A way in which the pattern matches the text so far.
-struct Thread {
-  size_t next;
-  Bindings bindings;
+bool ScopePattern::Thread::isBinding(const Token &token) const {
+  return !token.name.empty() && !bindings.empty() && bindings.back().first == token.name;
+}
 
-  bool isBinding(const Token &token) const {
-    return !token.name.empty() && !bindings.empty() && bindings.back().first == token.name;
-  }
-  friend bool operator==(const Thread &a, const Thread &b) {
-    return a.next == b.next && a.bindings == b.bindings;
-  }
-};
-
-void add(std::vector<Thread> &threads, Thread thread) {
+void ScopePattern::add(std::vector<Thread> &threads, Thread thread) {
   if (std::find(threads.begin(), threads.end(), thread) == threads.end())
     threads.push_back(std::move(thread));
 }
 
 /// Adds the threads that `thread` becomes by `character`.
-void step(const std::vector<Token> &tokens, Thread thread, char character,
-          std::vector<Thread> &after) {
-  for (; thread.next < tokens.size(); ++thread.next) {
-    const Token &token = tokens[thread.next];
+void ScopePattern::step(Thread thread, char character, std::vector<Thread> &after) const {
+  for (; thread.next < tokens_.size(); ++thread.next) {
+    const Token &token = tokens_[thread.next];
     if (token.character == '*') {
       add(after, thread);
       continue; // A star may be empty.
@@ -79,29 +60,58 @@ void step(const std::vector<Token> &tokens, Thread thread, char character,
   }
 }
 
-} // namespace
-
-bool hasNames(std::string_view pattern) { return pattern.find('{') != std::string_view::npos; }
-
-Bindings bindScope(std::string_view pattern, std::string_view scope) {
-  if (!hasNames(pattern))
-    return {};
-  std::vector<Token> tokens = tokensOf(pattern);
-  Bindings found;
-  std::vector<Thread> threads{{0, {}}};
-  for (char character : std::string(scope) + "/") {
+ScopePattern::State ScopePattern::next(const State &outer, std::string_view element) const {
+  State state = outer;
+  auto read = [&](char character) {
     std::vector<Thread> after;
-    for (Thread &thread : threads)
-      step(tokens, std::move(thread), character, after);
+    for (Thread &thread : state.threads)
+      step(std::move(thread), character, after);
     auto ended = std::find_if(after.begin(), after.end(),
-                              [&](const Thread &thread) { return thread.next == tokens.size(); });
+                              [&](const Thread &thread) { return thread.next == tokens_.size(); });
     if (ended != after.end())
-      found = ended->bindings;
-    threads = std::move(after);
-    if (character == '/')
-      add(threads, {0, {}});
+      state.match = ended->bindings;
+    state.threads = std::move(after);
+  };
+  std::for_each(element.begin(), element.end(), read);
+  read('/');
+  add(state.threads, {});
+  return state;
+}
+
+PathId Scopes::named(PathId path) {
+  // Up to a known path, then down again: paths are as long as calls are deep.
+  std::vector<PathId> unknown;
+  for (; path && !named_.find(path); path = paths_.outer(path))
+    unknown.push_back(path);
+  PathId names = path ? *named_.find(path) : 0;
+  for (; !unknown.empty(); unknown.pop_back()) {
+    std::string_view element = paths_.element(unknown.back()), outer = names_.element(names);
+    names = isRegionName(outer, element) ? names_.outer(names) : names_.append(names, element);
+    *named_.insert(unknown.back()).first = names;
   }
-  return found;
+  return names;
+}
+
+const ScopePattern::State &Scopes::stateAfter(Known &known, PathId named) {
+  std::vector<PathId> unknown;
+  for (; named && !known.states.find(named); named = names_.outer(named))
+    unknown.push_back(named);
+  ScopePattern::State state = named ? *known.states.find(named) : ScopePattern::State();
+  for (; !unknown.empty(); unknown.pop_back()) {
+    named = unknown.back();
+    state = known.pattern.next(state, names_.element(named));
+    *known.states.insert(named).first = state;
+  }
+  return *known.states.find(named);
+}
+
+const Bindings *Scopes::match(const std::string &pattern, PathId path) {
+  Known &known = known_.try_emplace(pattern, Known{ScopePattern(pattern)}).first->second;
+  PathId names = named(path);
+  if (!names && !known.states.find(0)) // An operation without scopes has one that is empty.
+    *known.states.insert(0).first = known.pattern.next({}, "");
+  const ScopePattern::State &state = names ? stateAfter(known, names) : *known.states.find(0);
+  return state.match ? &*state.match : nullptr;
 }
 
 std::string substitute(std::string text, const Bindings &bindings) {

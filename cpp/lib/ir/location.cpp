@@ -26,8 +26,9 @@ Location replaceParts(Location loc, const std::vector<Location> &parts) {
 }
 
 FileLoc findFile(Location loc) {
-  // Iterative: call sites are as deep as the user's stack.
+  // Iterative: call sites are as deep as the user's stack. Parts may be shared.
   std::vector<Location> pending{loc};
+  PointerMap<bool> seen;
   while (!pending.empty()) {
     Location at = pending.back();
     pending.pop_back();
@@ -36,6 +37,8 @@ FileLoc findFile(Location loc) {
     if (FileLoc file = dynCast<FileLoc>(at))
       return file;
     std::vector<Location> parts = partsOf(at);
+    if (parts.size() > 1 && !seen.insert(at.opaque()).second)
+      continue;
     pending.insert(pending.end(), parts.rbegin(), parts.rend());
   }
   return {};

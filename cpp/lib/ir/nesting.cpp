@@ -2,51 +2,179 @@
 #include "hlotag/ir/nesting.h"
 
 #include <algorithm>
+#include <cctype>
+#include <unordered_map>
+#include <vector>
 
 namespace hlotag::ir {
 
 namespace {
 
-/// Returns the index after the closing quote of the string that starts at `at`.
-size_t endOfString(std::string_view text, size_t at) {
-  for (++at; at < text.size() && text[at] != '"' && text[at] != '\n'; ++at)
-    at += text[at] == '\\';
-  return std::min(at + 1, text.size());
+bool isWordCharacter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '.';
+}
+
+class Scanner {
+public:
+  explicit Scanner(std::string_view text) : text_(text) {}
+
+  size_t run() {
+    for (; at_ < text_.size(); ++at_)
+      read(text_[at_]);
+    return deepest_;
+  }
+
+private:
+  char peek(size_t at) const { return at < text_.size() ? text_[at] : '\0'; }
+
+  void read(char c);
+  bool beginsOperation(char c) const;
+  void readWord();
+  void readAlias();
+  void skipString();
+
+  void open() {
+    operators_.push_back(0);
+    deepen(1);
+  }
+  void close();
+  void addOperator() {
+    ++operators_.back();
+    deepen(1);
+  }
+  void endExpression() {
+    depth_ -= operators_.back();
+    operators_.back() = 0;
+  }
+  void deepen(size_t levels) {
+    depth_ += levels;
+    note(depth_);
+  }
+  void note(size_t depth) {
+    deepest_ = std::max(deepest_, depth);
+    if (defined_)
+      *defined_ = std::max(*defined_, depth);
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  size_t depth_ = 0, deepest_ = 0;
+  std::vector<size_t> operators_{0}; // of the expression in each open bracket, and outside of all
+  char last_ = '\0';                 // character that is no space
+  bool isLineStart_ = true;          // only spaces precede in the line
+  /// Depths of what aliases stand for, by their names with `#` or `!`.
+  std::unordered_map<std::string_view, size_t> aliases_;
+  size_t *defined_ = nullptr; // in `aliases_`: the one that is being defined
+};
+
+void Scanner::read(char c) {
+  if (beginsOperation(c))
+    defined_ = nullptr;
+  switch (c) {
+  case '"':
+    skipString();
+    break;
+  case '/':
+    if (peek(at_ + 1) != '/')
+      break;
+    at_ = std::min(text_.find('\n', at_), text_.size()) - 1;
+    return;
+  case '(':
+  case '[':
+  case '{':
+  case '<':
+    open();
+    break;
+  case '>':
+    // No bracket: an arrow, or `>=` in an affine set.
+    if ((at_ && text_[at_ - 1] == '-') || peek(at_ + 1) == '=')
+      break;
+    [[fallthrough]];
+  case ')':
+  case ']':
+  case '}':
+    close();
+    break;
+  case '-':
+    if (peek(at_ + 1) == '>')
+      break;
+    [[fallthrough]];
+  case '+':
+  case '*':
+    addOperator();
+    break;
+  case ',':
+  case ':':
+  case '=':
+    endExpression();
+    break;
+  case '#':
+  case '!':
+    readAlias();
+    break;
+  case '\n':
+    isLineStart_ = true;
+    return;
+  case ' ':
+  case '\t':
+  case '\r':
+    return;
+  default:
+    if (isWordCharacter(c))
+      readWord();
+    break;
+  }
+  last_ = peek(at_);
+  isLineStart_ = false;
+}
+
+/// Returns whether an operation begins here outside of brackets, and no alias is being defined.
+bool Scanner::beginsOperation(char c) const {
+  bool continues = last_ == ':' || last_ == '=' || last_ == ',';
+  return isLineStart_ && operators_.size() == 1 && !continues &&
+         (isWordCharacter(c) || c == '%' || c == '"');
+}
+
+void Scanner::close() {
+  endExpression();
+  if (operators_.size() == 1)
+    return;
+  operators_.pop_back();
+  --depth_;
+}
+
+void Scanner::readWord() {
+  size_t begin = at_;
+  while (isWordCharacter(peek(at_ + 1)))
+    ++at_;
+  std::string_view word = text_.substr(begin, at_ + 1 - begin);
+  if (word == "mod" || word == "floordiv" || word == "ceildiv")
+    addOperator();
+}
+
+void Scanner::readAlias() {
+  size_t begin = at_;
+  while (isWordCharacter(peek(at_ + 1)) || peek(at_ + 1) == '-')
+    ++at_;
+  std::string_view name = text_.substr(begin, at_ + 1 - begin);
+  size_t next = text_.find_first_not_of(" \t\r\n", at_ + 1);
+  bool isDefined = operators_.size() == 1 && next != std::string_view::npos && text_[next] == '=';
+  if (isDefined) {
+    endExpression();
+    defined_ = &(aliases_[name] = 0);
+  } else if (auto known = aliases_.find(name); known != aliases_.end()) {
+    note(depth_ + 1 + known->second);
+  }
+}
+
+/// Goes to the closing quote of the string that starts here.
+void Scanner::skipString() {
+  for (++at_; at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n'; ++at_)
+    at_ += text_[at_] == '\\';
 }
 
 } // namespace
 
-size_t nestingDepth(std::string_view text) {
-  size_t depth = 0, deepest = 0;
-  for (size_t at = 0; at < text.size(); ++at) {
-    switch (text[at]) {
-    case '"':
-      at = endOfString(text, at) - 1;
-      break;
-    case '/':
-      if (text.substr(at, 2) == "//")
-        at = std::min(text.find('\n', at), text.size());
-      break;
-    case '(':
-    case '[':
-    case '{':
-    case '<':
-      deepest = std::max(deepest, ++depth);
-      break;
-    case '>':
-      if (at && text[at - 1] == '-') // an arrow
-        break;
-      [[fallthrough]];
-    case ')':
-    case ']':
-    case '}':
-      depth -= depth > 0;
-      break;
-    default:
-      break;
-    }
-  }
-  return deepest;
-}
+size_t nestingDepth(std::string_view text) { return Scanner(text).run(); }
 
 } // namespace hlotag::ir

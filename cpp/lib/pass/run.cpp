@@ -60,15 +60,17 @@ ir::Attribute entryType(ir::Operation module) {
 
 class Executor {
 public:
-  Executor(ir::Operation module, const Pipeline &pipeline, const RunOptions &options)
-      : module_(module), elements_(pipeline), options_(options), diagnostics_(module.context()),
-        context_(module, diagnostics_, options.whyIllegal), printer_(module, options),
+  Executor(ir::Operation module, const Pipeline &pipeline, const RunOptions &options,
+           ir::Operation spare)
+      : module_(module), spare_(spare), elements_(pipeline), options_(options),
+        diagnostics_(module.context()), context_(module, diagnostics_, options.whyIllegal),
+        printer_(module, options),
         mixed_(std::any_of(pipeline.begin(), pipeline.end(),
                            [](const PipelineElement &element) { return element.isOpaque(); })) {
-    for (const PipelineElement &element : elements_) {
+    if (mixed_ && !spare)
+      throw std::invalid_argument("a pipeline with passes of others needs a spare module");
+    for (const PipelineElement &element : elements_)
       managers_.push_back(element.pass ? std::nullopt : std::optional(managerFor(element)));
-      hasGuests_ |= element.pass && element.isOpaque();
-    }
   }
 
   RunResult run();
@@ -96,7 +98,7 @@ private:
   void checkEntry(ir::Attribute before);
   void rollback();
 
-  ir::Operation module_;
+  ir::Operation module_, spare_;
   const Pipeline &elements_;
   const RunOptions &options_;
   ir::DiagnosticScope diagnostics_;
@@ -104,7 +106,6 @@ private:
   IRPrinter printer_;
   TimingReport timing_;
   bool mixed_;
-  bool hasGuests_ = false;
   std::optional<Snapshot> snapshot_;
   std::vector<std::optional<PassManager>> managers_; // by element; none for those with a pass
   size_t numVerified_ = 0;                           // changes
@@ -194,8 +195,7 @@ void Executor::fail(const PipelineElement &element) {
 void Executor::rollback() {
   context_.rewriter().rollback();
   if (snapshot_)
-    // A Python pass may hold references to operations, which then must not be destroyed.
-    snapshot_->restore(/*othersHoldOn=*/hasGuests_);
+    snapshot_->restore();
   result_.changedPasses.clear();
   result_.numChanges = 0;
 }
@@ -214,7 +214,7 @@ void Executor::checkEntry(ir::Attribute before) {
 
 RunResult Executor::run() {
   if (mixed_)
-    snapshot_.emplace(module_);
+    snapshot_.emplace(module_, spare_);
   ir::Attribute entry = options_.keepEntry ? entryType(module_) : ir::Attribute();
   Clock::time_point start = Clock::now();
   for (size_t index = 0; index < elements_.size() && runElement(index); ++index) {
@@ -235,12 +235,13 @@ RunResult Executor::run() {
 
 } // namespace
 
-RunResult run(ir::Operation module, const Pipeline &pipeline, const RunOptions &options) {
+RunResult run(ir::Operation module, const Pipeline &pipeline, const RunOptions &options,
+              ir::Operation spare) {
   if (module.name().str() != kModule)
     throw std::invalid_argument("a pipeline runs on a '" + std::string(kModule) +
                                 "' operation, not on '" + std::string(module.name().str()) + "'");
   ir::SourceName source(options.source);
-  return Executor(module, pipeline, options).run();
+  return Executor(module, pipeline, options, spare).run();
 }
 
 } // namespace hlotag::pass

@@ -19,32 +19,42 @@ void appendBlocks(ir::Region region, const std::vector<ir::Block> &blocks) {
     capi::fn().mlirRegionAppendOwnedBlock(region.raw(), block.raw());
 }
 
+std::vector<ir::NamedAttribute> attributesOf(ir::Operation op) {
+  std::vector<ir::NamedAttribute> attributes;
+  for (ir::NamedAttribute entry : op.attributes())
+    attributes.push_back(entry);
+  return attributes;
+}
+
+void replaceAttributes(ir::Operation op, const std::vector<ir::NamedAttribute> &attributes) {
+  const capi::Table &fn = capi::fn();
+  for (ir::NamedAttribute entry : attributesOf(op))
+    fn.mlirOperationRemoveAttributeByName(op.raw(), ir::toRef(entry.name.str()));
+  for (ir::NamedAttribute entry : attributes)
+    fn.mlirOperationSetAttributeByName(op.raw(), ir::toRef(entry.name.str()), entry.value.raw());
+}
+
+/// Exchanges the bodies, attributes and locations of two modules.
+void exchange(ir::Operation a, ir::Operation b) {
+  std::vector<ir::Block> ofA = detachBlocks(a.regions()[0]), ofB = detachBlocks(b.regions()[0]);
+  appendBlocks(a.regions()[0], ofB);
+  appendBlocks(b.regions()[0], ofA);
+  std::vector<ir::NamedAttribute> attributes = attributesOf(a);
+  replaceAttributes(a, attributesOf(b));
+  replaceAttributes(b, attributes);
+  ir::Location location = a.location();
+  capi::fn().mlirOperationSetLocation(a.raw(), b.location().raw());
+  capi::fn().mlirOperationSetLocation(b.raw(), location.raw());
+}
+
 } // namespace
 
-void Snapshot::restore(bool othersHoldOn) {
-  const capi::Table &fn = capi::fn();
-  ir::Operation copy = copy_.get();
-  // Swap the bodies, so that destroying the copy destroys the changed blocks with their uses.
-  for (intptr_t i = 0; i < module_.regions().size(); ++i) {
-    std::vector<ir::Block> changed = detachBlocks(module_.regions()[i]);
-    std::vector<ir::Block> former = detachBlocks(copy.regions()[i]);
-    appendBlocks(module_.regions()[i], former);
-    appendBlocks(copy.regions()[i], changed);
-  }
-  std::vector<ir::Identifier> added;
-  for (ir::NamedAttribute entry : module_.attributes())
-    if (!copy.attr(entry.name.str()))
-      added.push_back(entry.name);
-  for (ir::Identifier name : added)
-    fn.mlirOperationRemoveAttributeByName(module_.raw(), ir::toRef(name.str()));
-  for (ir::NamedAttribute entry : copy.attributes())
-    fn.mlirOperationSetAttributeByName(module_.raw(), ir::toRef(entry.name.str()),
-                                       entry.value.raw());
-  fn.mlirOperationSetLocation(module_.raw(), copy.location().raw());
-  if (othersHoldOn)
-    (void)copy_.release();
-  else
-    copy_.reset();
+Snapshot::Snapshot(ir::Operation module, ir::Operation spare) : module_(module), spare_(spare) {
+  ir::OwnedOperation copy = ir::OwnedOperation::clone(module);
+  exchange(module, spare);
+  exchange(module, copy.get());
 }
+
+void Snapshot::restore() { exchange(module_, spare_); }
 
 } // namespace hlotag::pass

@@ -7,18 +7,18 @@
 
 namespace hlotag::pass {
 
+/// Moves the body and the attributes of a module into `spare`, and gives the module a copy of them.
+/// No operation is destroyed, because Python may refer to any: `spare` owns the body that the
+/// module does not have.
 class Snapshot {
 public:
-  explicit Snapshot(ir::Operation module)
-      : module_(module), copy_(ir::OwnedOperation::clone(module)) {}
+  Snapshot(ir::Operation module, ir::Operation spare);
 
-  /// Restores the module's attributes and body. The module operation stays the same object. The
-  /// changed body is destroyed; with `othersHoldOn`, it is leaked, because others may refer to it.
-  void restore(bool othersHoldOn);
+  /// Gives the module its own body and attributes back.
+  void restore();
 
 private:
-  ir::Operation module_;
-  ir::OwnedOperation copy_;
+  ir::Operation module_, spare_;
 };
 
 } // namespace hlotag::pass

@@ -99,7 +99,7 @@ class Attacher {
 public:
   Attacher(PassContext &ctx, std::vector<Rule> rules)
       : ctx_(ctx), rules_(std::move(rules)), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
-        matched_(rules_.size()) {
+        enclosing_(ctx.ids()), matched_(rules_.size()) {
     // Properties that no rule matches on are left out of keys.
     bool usesOrigin = false;
     for (const Rule &rule : rules_) {
@@ -114,10 +114,10 @@ public:
     }
     if (!usesOrigin)
       return;
-    provenance_.emplace(ctx.operations());
+    findOrigins();
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
     if (transforms::splitByPhase(ctx, *provenance_, dependsOnPhase))
-      provenance_.emplace(ctx.operations());
+      findOrigins();
   }
 
   void run() {
@@ -138,7 +138,7 @@ private:
       ir::Operation op = operations[i].op;
       ir::Identifier name = operations[i].name;
       // Most rules name an operation; compute the origin of possible matches only.
-      if (!mayMatch(op, name) || analysis::isInBody(op, ctx_.ids()))
+      if (!mayMatch(op, name) || enclosing_.isInBody(op))
         continue;
       const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
       Key key{name.opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
@@ -148,6 +148,11 @@ private:
       if (slot->second.forward)
         attach(op, slot->second, origin && origin->transposed);
     }
+  }
+
+  void findOrigins() {
+    provenance_.emplace(ctx_.operations());
+    scopes_.emplace(provenance_->paths());
   }
 
   bool mayMatch(ir::Operation op, ir::Identifier name) {
@@ -170,13 +175,14 @@ private:
   PassContext &ctx_;
   std::vector<Rule> rules_;
   analysis::EntryCarrier carrier_;
+  analysis::Enclosing enclosing_;
   std::vector<bool> matched_;
   std::vector<std::string> steps_; // by rule: its text in hlotag.origins
   bool usesFunction_ = false;
   std::optional<analysis::Provenance> provenance_;
+  std::optional<analysis::Scopes> scopes_; // of `provenance_`
   ir::PointerMap<bool> mayMatch_;
   std::map<Key, RuleMatch> matches_;
-  std::map<analysis::TextId, std::string> scopes_; // by origin's scope: its named scopes
   std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
@@ -188,7 +194,7 @@ ir::DictionaryAttr entriesFor(MlirContext context, const Rule &rule, const Subje
                    !isDerived           ? rule.attrs
                    : subject.isRematted ? rule.remat
                                         : rule.grad,
-                   subject.scope);
+                   subject);
 }
 
 Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
@@ -197,11 +203,9 @@ Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
   subject.opName = op.name().str();
   if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
     subject.function = symbol.value();
-  if (origin && provenance_) {
-    std::string &scope = scopes_[origin->scope];
-    if (scope.empty())
-      scope = analysis::namedScopes(provenance_->text(origin->scope));
-    subject.scope = scope;
+  if (origin) {
+    subject.scopes = &*scopes_;
+    subject.scope = origin->scope;
     subject.isTransposed = origin->transposed;
     subject.isRematted = origin->rematted;
     if (origin->source) {
@@ -217,10 +221,7 @@ bool Attacher::dependsOnPhase(ir::Operation op) {
   if (!mayMatch(op, op.name()) || !provenance_)
     return false;
   const analysis::Origin &origin = provenance_->of(op);
-  ir::Operation function = op;
-  while (function.name() != ctx_.ids().func)
-    function = function.parent();
-  Subject subject = subjectOf(op, &origin, function);
+  Subject subject = subjectOf(op, &origin, enclosing_.function(op));
   return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
     return rule.dependsOnPhase() && rule.matchesPatterns(subject);
   });
@@ -240,8 +241,8 @@ RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
     matching.push_back(rule.number - 1);
     match.parts.insert(match.parts.begin(), {own, rule.number - 1});
     match.forward = ctx_.tags().merge(match.forward, own, /*overwrite=*/true);
-    match.derived = ctx_.tags().merge(
-        match.derived, rule.bind(ctx_.context(), rule.grad, subject.scope), /*overwrite=*/true);
+    match.derived = ctx_.tags().merge(match.derived, rule.bind(ctx_.context(), rule.grad, subject),
+                                      /*overwrite=*/true);
   }
   return match;
 }

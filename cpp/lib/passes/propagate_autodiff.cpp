@@ -4,6 +4,7 @@
 #include "hlotag/passes/passes.h"
 
 #include "../analysis/derivatives.h"
+#include "../analysis/rules.h"
 
 #include <algorithm>
 
@@ -108,8 +109,9 @@ analysis::Carried PropagateAutodiff::entriesOfAll(analysis::EntryCarrier &carrie
 /// Knows the keys that calls of a function removed.
 class TakenAway {
 public:
-  TakenAway(const analysis::CallGraph &graph, analysis::EntryCarrier &carrier, ir::TagWriter &tags)
-      : carrier_(carrier) {
+  TakenAway(const analysis::CallGraph &graph, analysis::EntryCarrier &carrier, ir::TagWriter &tags,
+            const ir::OpIds &ids)
+      : carrier_(carrier), enclosing_(ids) {
     for (const analysis::CallGraph::Function &function : graph.functions())
       for (size_t site : function.callers)
         if (ir::DictionaryAttr all = ir::TagWriter::get(graph.callSites()[site].op)) {
@@ -120,10 +122,8 @@ public:
 
   /// Returns `entries` without the keys that calls of the function around `op` removed. A function
   /// that fills the stacks of a loop is derived from the loop, and must not restore these keys.
-  analysis::Carried remove(analysis::Carried entries, ir::Operation op) const {
-    const ir::DictionaryAttr *taken = nullptr;
-    for (; op && !taken; op = op.parent())
-      taken = taken_.find(op.opaque());
+  analysis::Carried remove(analysis::Carried entries, ir::Operation op) {
+    const ir::DictionaryAttr *taken = taken_.find(enclosing_.function(op).opaque());
     if (taken && *taken) {
       entries.all = carrier_.remove(entries.all, *taken);
       entries.attached = carrier_.remove(entries.attached, *taken);
@@ -133,6 +133,7 @@ public:
 
 private:
   analysis::EntryCarrier &carrier_;
+  analysis::Enclosing enclosing_;
   ir::PointerMap<ir::DictionaryAttr> taken_; // by function
 };
 
@@ -154,7 +155,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
     return success();
 
   analysis::Provenance provenance(operations);
-  TakenAway takenAway(provenance.calls(), carrier, ctx.tags());
+  TakenAway takenAway(provenance.calls(), carrier, ctx.tags(), ctx.ids());
   analysis::Derivatives derivatives(operations, provenance,
                                     size_t(std::max<int64_t>(*maxFlows_, 0)));
   if (size_t count = derivatives.numCutOff())

@@ -197,8 +197,8 @@ public:
   Rewrite(PassContext &ctx, LocationResolver &locations, analysis::Provenance *provenance,
           std::vector<analysis::RuleName> rules)
       : ctx_(ctx), locations_(locations), provenance_(provenance),
-        carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()), rules_(std::move(rules)),
-        matched_(rules_.size()) {
+        carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()), enclosing_(ctx.ids()),
+        rules_(std::move(rules)), matched_(rules_.size()) {
     for (const analysis::RuleName &rule : rules_)
       steps_.push_back(rule.name + ": " + rule.text);
   }
@@ -262,7 +262,7 @@ private:
     for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
       ir::DictionaryAttr entries = rule->entries[phase];
       if (!entries || entries.empty() ||
-          (rule->op && (analysis::isInBody(op, ctx_.ids()) || !rule->matches(name.str()))))
+          (rule->op && (enclosing_.isInBody(op) || !rule->matches(name.str()))))
         continue;
       matched_[rule->rule] = true;
       for (const RuleEntries *winner : winners)
@@ -291,6 +291,7 @@ private:
   LocationResolver &locations_;
   analysis::Provenance *provenance_;
   analysis::EntryCarrier carrier_;
+  analysis::Enclosing enclosing_;
   std::vector<analysis::RuleName> rules_;
   std::vector<std::string> steps_; // by rule: its text in hlotag.origins
   std::vector<bool> matched_;

@@ -47,8 +47,8 @@ const PassInfo &Verify::staticInfo() {
 - groups of collectives (`collective_group_key`) that cannot be launched as one: a member depends on another, or
   groups on each other.
 
-Groups are checked per block, with calls inlined as in XLA: two calls of a function contribute two parts to one
-group. If that makes more than `max-inlined` operations, calls are not inlined, with a remark.
+Groups are checked per block, with calls and the bodies of shard_maps inlined as in XLA: two calls of a function
+contribute two parts to one group. If that makes more than `max-inlined` operations, calls are not inlined, with a remark.
 
 Ten warnings and ten errors are reported, then how many more there are.
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import io
 import math
@@ -21,7 +22,7 @@ from jax._src.interpreters import mlir
 from jax.interpreters.mlir import LoweringParameters, ir_constant, make_ir_context
 from jax.lax import axis_index_p
 from jax.sharding import AbstractMesh
-from jaxlib import _hlo, _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
+from jaxlib import _hlo, _jax, lapack, xla_client  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
@@ -49,6 +50,17 @@ def jaxlib_name(name: str) -> Any:
         if hasattr(module, name):
             return getattr(module, name)
     raise AttributeError(f"jaxlib has no {name!r} for XLA's compiler and runtime")
+
+
+@functools.cache
+def load_cpu_functions() -> None:
+    """Loads the C functions of jaxlib that programs for CPU call: LAPACK's, and those of sparse matrices.
+
+    JAX loads them when it lowers such a program. A program that was lowered elsewhere would call null.
+    """
+    import jax.experimental.sparse  # noqa: F401  (registers its functions)
+
+    lapack._lapack.initialize()  # pyright: ignore[reportPrivateImportUsage]
 
 
 def read_assigned_ids(assignment: Any) -> list[int]:

@@ -39,6 +39,7 @@ from hlotag.hlo.origins import directly_in, walk
 from hlotag.lowering import hlo_stage
 from hlotag.lowering.staging import under
 from hlotag.mlir.modules import BYTECODE_MAGIC, copy_of, nesting_depth, parse_module, to_bytecode
+from hlotag.passes.jax_artifacts import module_in
 from hlotag.passes.pipeline import kept_reports, pipeline_text, quote, run_or_raise
 from hlotag.tagging import state, tags
 from hlotag.tagging.state import active, unique
@@ -188,11 +189,13 @@ def _audit_and_compile_lowered(
 def audit_module(
     source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False, compare: bool = True
 ) -> Audit:
-    """Audits a module without a program, text or bytecode: compiles it for JAX's default backend, after the passes of `pipeline`.
+    """Audits a module without a program: compiles it for JAX's default backend, after the passes of `pipeline`.
 
+    `source` is text, bytecode or the bytes of `Exported.serialize()`.
     `hlo` and `compare` say whether to compile with hlotag's HLO stage, and once more without the tags. Raises ParseError if the
     module cannot be parsed or compiled; PassError or ArgumentError for a pass that fails or a wrong pipeline.
     """
+    source = module_in(source, filename)
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     # Locations may be nested deeper than regions.
     options = {"xla_passes": xla_passes, "hlo": hlo, "compare": compare}

@@ -104,12 +104,14 @@ class Lineage:
         return self.named
 
     def _candidates(self, instruction: Instruction) -> tuple[int, ...]:
-        """The operations that an instruction may be named after, narrowed by opcode and source line."""
+        """The operations that an instruction may be named after, narrowed by opcode, source line and tags."""
         found = self._by_name.get(instruction.op_name, ())
         if len(found) > 1:
             found = tuple([n for n in found if may_be(self._first[n].opcode, instruction.opcode)]) or found
         if len(found) > 1:
             found = tuple([n for n in found if self._first[n].source == instruction.source]) or found
+        if len(found) > 1 and (tags := tags_of(instruction.entries)):
+            found = tuple([n for n in found if self._ids.tags.get(n, {}).keys() == tags.items()]) or found
         return found
 
 

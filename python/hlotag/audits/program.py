@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hlotag._compat.bindings import capsule
 from hlotag.audits import cost
 from hlotag.audits.model import Form, Op, Step, TagState, TagSteps, default_phase
 from hlotag.errors import ParseError
@@ -68,7 +67,7 @@ def read(module: ir.Module, filename: str = "") -> Program:
     connection.ensure()
     if name := undecodable_name(module):
         raise ParseError(f"the module has text that is not UTF-8 ({name}), which jaxlib's Python bindings cannot read")
-    places = _core.provenance(capsule(module))
+    places = _core.provenance(module)
     _name_all(module)
     origins = Origins(module, every=True)
     operations = {n: operation for n, operation in enumerate(origins.operations) if operation.name not in _WITHOUT_INSTRUCTION}

@@ -66,7 +66,7 @@ def add_to(commands: terminal.Commands) -> None:
         "file",
         nargs="?",
         metavar="FILE",
-        help="a StableHLO module, text or bytecode, '-' for standard input; or a program, train.py:step, where "
+        help="a StableHLO module, text, bytecode or an export, '-' for standard input; or a program, train.py:step, where "
         "step() returns jax.jit(f).lower(...) or (f, arguments)",
     )
     add("--dump-dir", metavar="DIR", help="the folder of XLA_FLAGS=--xla_dump_to=DIR")

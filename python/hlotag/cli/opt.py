@@ -8,7 +8,7 @@ import difflib
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from hlotag._util.deep import with_room
 from hlotag._util.progress import step
 from hlotag._util.version import VERSION
-from hlotag.cli import terminal
+from hlotag.cli import programs, terminal
 from hlotag.errors import ArgumentError, Diagnostic, ParseError
 from hlotag.mlir import connection
 from hlotag.mlir.modules import BYTECODE_MAGIC, explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
+from hlotag.passes.jax_artifacts import module_in
 from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
 from hlotag.passes.plugins import load_pass_plugin
 
@@ -34,6 +35,7 @@ _EXAMPLES = """\
 examples:
   hlotag-opt module.mlir --hlotag-propagate-calls --cse -o tagged.mlir
   hlotag-opt module.mlir --pass-pipeline='hlotag-strip{keys=debug*},canonicalize'
+  hlotag-opt module.mlir --load-pass-plugin=my_passes.py --my-pass=at-most=2
   hlotag-opt module.mlir --hlotag-resolve --mlir-print-ir-after-change -o /dev/null
 
 """
@@ -56,7 +58,13 @@ def add_to(commands: terminal.Commands) -> None:
     add("file", nargs="?", default="-", metavar="FILE", help="text or bytecode; '-' is standard input")
     add("-o", dest="output", default="-", metavar="FILE", help="where to write the result")
     add("--pass-pipeline", metavar="TEXT", help="for example 'builtin.module(hlotag-strip{keys=a,b},cse)'")
-    add("--load-pass-plugin", action="append", default=[], metavar="FILE", help="a library with passes, or its entry point")
+    add(
+        "--load-pass-plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file or a library with passes, or an entry point",
+    )
     add("--split-input-file", action="store_true", help="split at lines '// -----' and process each part on its own")
     add("--verify-roundtrip", action="store_true", help="check that the result survives printing and parsing")
     add("--allow-unregistered-dialect", action="store_true", help="accept operations of unknown dialects")
@@ -88,7 +96,8 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command; `args.passes` has the flags that are passes."""
     for plugin in args.load_pass_plugin:
-        load_pass_plugin(plugin)
+        load = programs.load_passes if plugin.endswith(".py") else load_pass_plugin
+        load(plugin)
     pipeline = _pipeline_of(args.pass_pipeline, args.passes, list(args.parser._option_string_actions))
     connection.ensure()
     return _Opt(args, pipeline).run()
@@ -171,6 +180,7 @@ class _Opt:
     def _read(self) -> Iterator[str | bytes]:
         with step(f"reading {self.filename}"):
             raw = sys.stdin.buffer.read() if self.args.file == "-" else Path(self.args.file).read_bytes()
+        raw = module_in(raw, self.filename)
         if raw.startswith(BYTECODE_MAGIC):
             yield raw
             return
@@ -194,7 +204,7 @@ class _Opt:
             if module is None:
                 self._fail(part, problems)
                 return
-            with self._show_progress():
+            with self._show_progress(), redirect_stdout(sys.stderr):
                 result = run_and_report(module, self.pipeline, **self.options)
             diagnostics = [Diagnostic.of(diagnostic) for diagnostic in result.diagnostics]
             if not result.ok:

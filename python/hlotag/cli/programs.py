@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs such as `train.py:step`, loaded from a user's file."""
+"""Programs such as `train.py:step`, and passes, loaded from a user's file."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag.errors import HlotagError
+from hlotag.passes import python_passes
 
 _EXPECTED = "a function without arguments that returns jax.jit(step).lower(...), or (step, arguments)"
 
@@ -58,7 +59,7 @@ def load_in_stage(text: str, pipeline: str = "", *, hlo: bool = True) -> Iterato
 
 
 def load(text: str) -> tuple[Any, Sequence[Any]]:
-    """Runs the user's file and calls the function in it. Adds the file's folder to Python's path, as for a script.
+    """Runs the user's file and calls the function in it.
 
     Returns a `Lowered` without arguments, or a function and its arguments. Raises HlotagError if `text` has no name, the file
     lacks the function, or the function fails or returns another object; OSError if there is no such file.
@@ -66,12 +67,25 @@ def load(text: str) -> tuple[Any, Sequence[Any]]:
     filename, _, name = text.rpartition(":")
     if not name.isidentifier():
         raise HlotagError(f"{text}: a Python file needs the name of a function, as in train.py:step; name {_EXPECTED}")
+    return _program_in(call(text, lambda: _module(filename)), text, name)
+
+
+def load_passes(filename: str) -> None:
+    """Runs the user's file, which registers passes. What it prints goes to stderr.
+
+    Raises HlotagError if the file fails or registers no pass; OSError if there is no such file.
+    """
+    before = python_passes.count_registrations()
+    with redirect_stdout(sys.stderr):
+        call(filename, lambda: _module(filename))
+    if python_passes.count_registrations() == before:
+        raise HlotagError(f"{filename}: the file registers no pass; decorate a pass with @hlotag.register_pass")
+
+
+def _module(filename: str) -> Any:
+    """Runs a file as a module. Adds the file's folder to Python's path, as for a script."""
     path = Path(filename).resolve(strict=True)
     sys.path.insert(0, str(path.parent))
-    return _program_in(call(text, lambda: _module(path)), text, name)
-
-
-def _module(path: Path) -> Any:
     loader = SourceFileLoader(path.stem, str(path))
     module = types.ModuleType(loader.name)
     module.__file__ = loader.path

@@ -18,7 +18,6 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from hlotag import _core
-from hlotag._compat.bindings import capsule
 from hlotag.mlir import connection
 from hlotag.mlir.modules import to_bytecode
 
@@ -71,7 +70,7 @@ class Origins:
         connection.ensure()
         self.module = module
         self.token = _digest(module, salt)
-        self.program = _core.number_operations(capsule(module), self.token, every=every)
+        self.program = _core.number_operations(module, self.token, every=every)
 
     def __len__(self) -> int:
         return len(self.program)

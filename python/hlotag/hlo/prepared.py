@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hlotag import _core
-from hlotag._compat.bindings import capsule
 from hlotag._util.identity import ByIdentity
 from hlotag.hlo.restore import KEYS_OF_KERNELS, restorable
 
@@ -28,7 +27,7 @@ def has_work(module: ir.Module, stage: Stage) -> bool:
     def has_tags(entries: Mapping[str, str]) -> bool:
         return not KEYS_OF_KERNELS.issuperset(restorable(entries, patterns))
 
-    return bool(patterns) and (bool(find_inserted_rules(module, stage)) or _core.any_entries(capsule(module), has_tags))
+    return bool(patterns) and (bool(find_inserted_rules(module, stage)) or _core.any_entries(module, has_tags))
 
 
 def find_inserted_rules(module: ir.Module, stage: Stage) -> Mapping[str, Rule]:

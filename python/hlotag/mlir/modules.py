@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotag._compat.bindings import dialect_registry, load_dialects
 from hlotag._util.deep import MAX_DEPTH, with_room
+from hlotag._util.identity import ByIdentity
 from hlotag.errors import Diagnostic, ParseError
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ def _problem_of_characters(source: str | bytes) -> str:
     if isinstance(source, bytes):
         if source.startswith(BYTECODE_MAGIC):
             return ""
+        if holds_artifact(source):
+            return "the bytes are those of Exported.serialize(); pass jax.export.deserialize(bytearray(...)) of them"
         found = f"they begin with {source[:8]!r}" if source else "there are none"
         return f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; pass text as str"
     if "\0" in source:  # ends the text for MLIR
@@ -168,6 +171,11 @@ def artifact_version(source: bytes) -> str | None:
     return found["version"].decode() if found else None
 
 
+def holds_artifact(source: bytes) -> bool:
+    """Whether bytes of another format hold a portable artifact, as those of `Exported.serialize()` do."""
+    return not source.startswith(BYTECODE_MAGIC) and _ARTIFACT_VERSION.search(source) is not None
+
+
 def copy_of(module: ir.Module) -> ir.Module:
     """Copies a module, in its context."""
     from jaxlib.mlir import ir
@@ -180,6 +188,21 @@ def copy_of(module: ir.Module) -> ir.Module:
         for operation in module.body.operations:
             copy.body.append(operation.operation.clone())
     return copy
+
+
+_spares: ByIdentity[list[ir.Module]] = ByIdentity()
+
+
+def spare_for(module: ir.Module) -> ir.Module:
+    """Makes an empty module for the operations that `module` loses.
+
+    It lives as long as `module`: jaxlib's Python objects of operations are valid so long.
+    """
+    from jaxlib.mlir import ir
+
+    spare = ir.Module.create(ir.Location.unknown(module.context))
+    _spares[module] = [*(_spares.get(module) or ()), spare]
+    return spare
 
 
 def to_bytecode(module: ir.Module) -> bytes:

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hlotag._compat.bindings import capsule
-from hlotag.mlir.modules import new_context, parse_module
+from hlotag.mlir.modules import new_context, parse_module, spare_for
 from hlotag.mlir.symbols import addresses_of
 
 SUCCESS = "hlotag probe: ok"
@@ -65,8 +64,8 @@ def result() -> str:
 
     with new_context():
         module = parse_module(_MODULE.read_text())
-        places = _core.provenance(capsule(module))
-        run = _core.run(capsule(module), PIPELINE, _core.RunOptions(), None)
+        places = _core.provenance(module)
+        run = _core.run(module, PIPELINE, _core.RunOptions(), None, spare_for(module))
         text = str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
     lines = [f"// {' '.join(map(str, place)).strip()}\n" for place in places]
     return "".join([*(f"// {d.file}:{d.line}:{d.column}: {d.severity}\n" for d in run.diagnostics), *lines, text.strip(), "\n"])

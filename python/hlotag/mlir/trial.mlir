@@ -11,6 +11,8 @@
 #inner = loc("jit(f)/\01hlotag#1\01/while/body/add"(#file))
 #called = loc("jit(f)/\01hlotag#1\01/jit(g)"(#file))
 #plain = loc("jit(f)/jit(g)"(#file))
+#line = loc("jit(f)/stack/tanh"("g"("probe.py":4:1 to :9)))
+#lines = loc("jit(f)/stack/abs"("g"("probe.py":4:1 to 5:1)))
 #negate = loc(fused<"metadata">["jit(f)/neg"(#file), #sine])
 module @jit_f attributes {hlotag.tags = [{derived = {k = "w"}, forward = {k = "v"}}, {derived = {}, forward = {a = "1", b = "2"}},
                                               {derived = {}, forward = {_scheduling_group_id = "1"}}]} {
@@ -21,15 +23,17 @@ module @jit_f attributes {hlotag.tags = [{derived = {k = "w"}, forward = {k = "v
     %3 = stablehlo.negate %2 : tensor<f32> loc(#negate)
     %4 = stablehlo.while(%c = %3) : tensor<f32>
     cond {
-      %9 = stablehlo.compare LT, %c, %x : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loop)
-      stablehlo.return %9 : tensor<i1> loc(#loop)
+      %10 = stablehlo.compare LT, %c, %x : (tensor<f32>, tensor<f32>) -> tensor<i1> loc(#loop)
+      stablehlo.return %10 : tensor<i1> loc(#loop)
     } do {
-      %9 = stablehlo.add %c, %x : tensor<f32> loc(#inner)
-      stablehlo.return %9 : tensor<f32> loc(#loop)
+      %10 = stablehlo.add %c, %x : tensor<f32> loc(#inner)
+      stablehlo.return %10 : tensor<f32> loc(#loop)
     } loc(#loop)
     %5 = call @g(%4) : (tensor<f32>) -> tensor<f32> loc(#called)
     %6 = call @g(%5) : (tensor<f32>) -> tensor<f32> loc(#plain)
     %7 = stablehlo.abs %6 {mhlo.frontend_attributes = {k = 3 : i32}} : tensor<f32> loc("unused"(#file))
+    %8 = stablehlo.tanh %x : tensor<f32> loc(#line)
+    %9 = stablehlo.abs %x : tensor<f32> loc(#lines)
     return %0, %6 : tensor<f32>, tensor<f32> loc(#file)
   } loc(#file)
   func.func private @g(%x: tensor<f32> loc("x")) -> tensor<f32> {

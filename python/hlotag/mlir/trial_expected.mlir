@@ -12,6 +12,8 @@
 // hlotag#1  probe.py 3
 // probe.py 3
 // probe.py 3
+// stack  probe.py 4
+// stack  probe.py 4
 // probe.py 3
 // probe.py 3
 // f/hlotag#2  probe.py 3

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from hlotag.mlir.modules import artifact_version, to_bytecode
+from hlotag.errors import ParseError
+from hlotag.mlir.modules import artifact_version, holds_artifact, to_bytecode
 
 if TYPE_CHECKING:
     import jax
@@ -29,6 +30,21 @@ def runner_for(artifact: Any) -> Callable[[Any, Callable[[Any], object]], Any] |
     if isinstance(artifact, jax.export.Exported):
         return _run_on_exported
     return None
+
+
+def module_in(source: bytes, filename: str) -> bytes:
+    """Returns the module in the bytes of `Exported.serialize()`, as a portable artifact; other bytes as they are.
+
+    Raises ParseError if JAX cannot read the bytes.
+    """
+    if not holds_artifact(source):
+        return source
+    import jax.export
+
+    try:
+        return jax.export.deserialize(bytearray(source)).mlir_module_serialized
+    except Exception as error:
+        raise ParseError(f"{filename}: jax.export.deserialize of jax {jax.__version__} cannot read it: {error!r}") from error
 
 
 def _run_on_lowered(lowered: jax.stages.Lowered, run: Callable[[Any], object]) -> Any:

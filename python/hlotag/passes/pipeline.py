@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hlotag._compat.bindings import capsule
 from hlotag._text import printable
 from hlotag._util.arguments import check_flag, check_text, show
 from hlotag._util.deep import with_room
 from hlotag._util.kept import Kept
 from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDropped
 from hlotag.mlir import connection
-from hlotag.mlir.modules import artifact_version, nesting_depth, new_context, parse_module, to_bytecode
+from hlotag.mlir.modules import artifact_version, nesting_depth, new_context, parse_module, spare_for, to_bytecode
 from hlotag.passes import jax_artifacts, syntax
 from hlotag.passes.python_passes import PythonRun
 from hlotag.passes.syntax import quote  # noqa: F401  (part of this module)
@@ -113,8 +112,8 @@ def run_passes(
     Args:
         module: One of:
 
-            - an `ir.Module` (of `jax.extend.mlir`), changed in place. As with jaxlib's own pass manager, do not use Python
-              objects of operations that passes may have deleted.
+            - an `ir.Module` (of `jax.extend.mlir`), changed in place. Passes in Python, of plugins and of MLIR run on a copy
+              of its operations, which it has afterwards: those that Python held before stay valid, and unchanged.
             - text, or MLIR bytecode (a portable artifact of an export too), in the dialects that JAX uses.
             - a `jax.stages.Lowered` or `jax.export.Exported`, which stays unchanged.
         pipeline: Passes in MLIR's syntax, `"hlotag-strip{keys=a,b},canonicalize"`, or several such texts to run one after
@@ -215,8 +214,10 @@ def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
     for name, value in options.items():
         setattr(run_options, name, value)
     elements = [(element.foreign or element.name, element.options) for element in syntax.parse(pipeline)]
+    # The names of hlotag's own passes, which keep a journal.
+    spare = None if all(name.startswith("hlotag-") for name, _ in elements) else spare_for(run.module)
     try:
-        result = _core.run(capsule(run.module), elements, run_options, run)
+        result = _core.run(run.module, elements, run_options, run, spare)
     except ValueError as error:  # MLIR rejects an element
         near = [
             name for text, given in elements if given is None and repr(text) in str(error) for name in syntax.nearest(text, 1)

@@ -66,6 +66,10 @@ def load_pass_plugin(plugin: str | os.PathLike[str]) -> tuple[str, ...]:
     check_text("plugin", str(path))
     if not os.path.isfile(path):  # Also false if the name is too long for a path.
         raise ArgumentError(f"{path}: there is no such file")
+    if path.suffix == ".py":
+        raise ArgumentError(
+            f"{path}: import a Python file, or give it to hlotag-opt: its passes are those of hlotag.register_pass"
+        )
     connection.ensure()
     from hlotag import _core
 

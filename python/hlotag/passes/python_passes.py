@@ -123,6 +123,11 @@ def fingerprint() -> str:
     return ",".join(f"{name}:{version}" for name, version in sorted(_versions.items()) if version > 1)
 
 
+def count_registrations() -> int:
+    """How many times `register_pass` succeeded in this process."""
+    return _versions.total()
+
+
 @dataclasses.dataclass(frozen=True)
 class _Option:
     """A field of a pass, and the conversion from an option's value."""

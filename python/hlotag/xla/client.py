@@ -42,6 +42,8 @@ class Client:
         if not isinstance(client, _compat.runtime.JaxlibClient):
             raise ArgumentError(f"client must be a jaxlib client or the name of a platform, not {type(client).__name__}")
         self._raw = client
+        if client.platform == "cpu":
+            _compat.runtime.load_cpu_functions()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -46,6 +46,9 @@ bool endsInCall(std::string_view name);
 /// scope `x` under a transform, `a/b` as two scopes.
 NamePath parseName(std::string_view name);
 
+/// Returns whether `element` is JAX's name of a region of the loop or branch `outer`.
+bool isRegionName(std::string_view outer, std::string_view element);
+
 /// Returns the named scopes of a path: without JAX's `while/body` and `cond/branch_1_fun`.
 std::string namedScopes(std::string_view path);
 

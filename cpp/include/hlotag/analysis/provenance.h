@@ -4,6 +4,7 @@
 #pragma once
 
 #include "hlotag/analysis/call_graph.h"
+#include "hlotag/analysis/paths.h"
 #include "hlotag/ir/ir.h"
 
 #include <cstdint>
@@ -23,10 +24,10 @@ struct Origin {
   /// Scopes, outermost first, callers' scopes included: `decoder/layer_3/attention`. Transforms are
   /// unwrapped. `jit(...)`, `checkpoint`, `rematted_computation`, `closed_call` and `eval_jaxpr`
   /// are left out; JAX's `while/body` and `cond/branch_1_fun` are kept.
-  TextId scope = 0;
-  TextId localScope = 0; ///< without the scopes of callers
-  /// Letters, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `tj`.
-  TextId transforms = 0;
+  PathId scope = 0;
+  PathId localScope = 0; ///< without the scopes of callers
+  /// An element of one letter for each, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `t/j`.
+  PathId transforms = 0;
   TextId primitive = 0;      ///< as JAX names it: `dot_general`, `add_any`; may be empty
   ir::FileLoc source;        ///< innermost line of user code, or null
   uint32_t sourceKey = 0;    ///< identifies `source` and its end; 0 if null
@@ -57,6 +58,8 @@ public:
   /// The text is valid as long as this object.
   std::string_view text(TextId id) const { return *texts_[id]; }
   TextId intern(std::string_view text);
+  /// Scopes and transforms. They are valid as long as this object.
+  const Paths &paths() const { return paths_; }
 
   const CallGraph &calls() const { return calls_; }
 
@@ -70,10 +73,6 @@ private:
   struct Parts {
     std::vector<ir::Identifier> names; ///< innermost first
     ir::FileLoc source;                ///< innermost position, or null
-  };
-  struct File {
-    uint32_t key = 0;
-    bool isRange = false; ///< has an end
   };
   /// The surroundings of an operation: the callers of its function and the operation around it.
   struct Context {
@@ -90,17 +89,13 @@ private:
   const Named &named(ir::Location loc, bool isCall = false);
   Named parse(ir::Location loc, bool isCall);
   Parts read(ir::Location loc);
-  bool isTraceback(ir::CallSiteLoc call);
   const Named &parseName(ir::Identifier name);
   Named parseNames(const std::vector<ir::Identifier> &names, bool isCall);
-  const File &file(ir::FileLoc loc);
-  bool isFrame(ir::NameLoc name);
+  uint32_t keyOf(ir::FileLoc loc);
   const Origin &findComposed(const Context &context, const Named &name);
   Origin compose(const Origin &outer, const Origin &inner);
   const Origin &outerOf(const Context &context, const Named &name);
-  TextId nest(TextId outer, TextId inner);
   Origin meet(const Origin &a, const Origin &b);
-  TextId commonPrefix(TextId a, TextId b, char separator);
 
   Context contextIn(ir::Operation parent);
   Origin originOfCallers(size_t function);
@@ -110,11 +105,12 @@ private:
   std::deque<std::string> storage_;
   std::vector<const std::string *> texts_;
   std::unordered_map<std::string_view, TextId> textIds_;
+  Paths paths_;
 
   std::deque<Named> names_;
   ir::PointerMap<const Named *> namedByLocation_, namedCalls_;
   ir::PointerMap<Named> namedByName_;
-  ir::PointerMap<File> files_;
+  ir::PointerMap<uint32_t> files_; // keys
 
   ir::PointerMap<Context> contextByParent_;
   std::deque<Origin> origins_;

@@ -74,7 +74,7 @@ public:
   Attribute metadata() const { return capi::fn().mlirLocationFusedGetMetadata(raw_); }
 };
 
-/// `"file":line:column`
+/// `"file":line:column`, or a range: `"file":line:column to line:column`
 class FileLoc : public Location {
 public:
   using Location::Location;
@@ -84,6 +84,10 @@ public:
   Identifier filename() const { return capi::fn().mlirLocationFileLineColRangeGetFilename(raw_); }
   int line() const { return capi::fn().mlirLocationFileLineColRangeGetStartLine(raw_); }
   int column() const { return capi::fn().mlirLocationFileLineColRangeGetStartColumn(raw_); }
+  bool isRange() const {
+    return capi::fn().mlirLocationFileLineColRangeGetEndLine(raw_) != line() ||
+           capi::fn().mlirLocationFileLineColRangeGetEndColumn(raw_) != column();
+  }
 };
 
 /// The direct parts of `loc`: the child of a name, the callee and the caller, the fused locations.

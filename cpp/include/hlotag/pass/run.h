@@ -22,9 +22,17 @@ struct RunResult {
 };
 
 /// Runs `pipeline` on `module`, a builtin.module; foreign passes in MLIR's own pass manager. If a
-/// pass or the verifier fails, the module is restored and the result names the pass. Throws
-/// PipelineError if MLIR rejects a foreign element, before any pass runs; std::invalid_argument if
-/// `module` is another operation.
-RunResult run(ir::Operation module, const Pipeline &pipeline, const RunOptions &options = {});
+/// pass or the verifier fails, the module has its own operations again and the result names the
+/// pass.
+///
+/// Opaque elements run on a copy of the operations. `spare`, an empty module, then has those that
+/// the module lost: its own, or the copy if a pass failed. It must live as long as references to
+/// any of them.
+///
+/// Throws PipelineError if MLIR rejects a foreign element, before any pass runs;
+/// std::invalid_argument if `module` is another operation, or there are opaque elements and no
+/// `spare`.
+RunResult run(ir::Operation module, const Pipeline &pipeline, const RunOptions &options = {},
+              ir::Operation spare = {});
 
 } // namespace hlotag::pass

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/analysis/paths.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace hlotag::analysis {
+
+PathId Paths::child(PathId outer, uint32_t element) {
+  auto [path, isNew] = children_.insert(uint64_t(outer) << 32 | element);
+  if (isNew) {
+    *path = PathId(nodes_.size());
+    // As long as the two shortcuts before it together, if these are equally long: a path of n
+    // elements leads to any that it begins with in log n steps.
+    const Node &before = nodes_[outer], &middle = nodes_[before.shortcut];
+    bool areEqual = before.length - middle.length == middle.length - nodes_[middle.shortcut].length;
+    nodes_.push_back({outer, element, before.length + 1, areEqual ? middle.shortcut : outer});
+  }
+  return *path;
+}
+
+PathId Paths::append(PathId path, std::string_view text) {
+  while (!text.empty()) {
+    size_t end = std::min(text.find('/'), text.size());
+    std::string_view name = text.substr(0, end);
+    auto known = elementIds_.find(name);
+    if (known == elementIds_.end()) {
+      auto id = uint32_t(elements_.size());
+      known = elementIds_.emplace(elements_.emplace_back(name), id).first;
+    }
+    path = child(path, known->second);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return path;
+}
+
+PathId Paths::nest(PathId outer, PathId inner) {
+  if (!outer)
+    return inner;
+  std::vector<uint32_t> elements;
+  for (; inner; inner = nodes_[inner].outer)
+    elements.push_back(nodes_[inner].element);
+  for (auto element = elements.rbegin(); element != elements.rend(); ++element)
+    outer = child(outer, *element);
+  return outer;
+}
+
+PathId Paths::commonPrefix(PathId a, PathId b) const {
+  if (nodes_[a].length < nodes_[b].length)
+    std::swap(a, b);
+  while (nodes_[a].length > nodes_[b].length) {
+    bool isTooFar = nodes_[nodes_[a].shortcut].length < nodes_[b].length;
+    a = isTooFar ? nodes_[a].outer : nodes_[a].shortcut;
+  }
+  // Paths of one length have shortcuts of one length.
+  while (a != b) {
+    bool isTooFar = nodes_[a].shortcut == nodes_[b].shortcut;
+    a = isTooFar ? nodes_[a].outer : nodes_[a].shortcut;
+    b = isTooFar ? nodes_[b].outer : nodes_[b].shortcut;
+  }
+  return a;
+}
+
+std::string Paths::text(PathId path) const {
+  std::vector<std::string_view> names;
+  for (; path; path = nodes_[path].outer)
+    names.push_back(elements_[nodes_[path].element]);
+  std::string joined;
+  for (auto name = names.rbegin(); name != names.rend(); ++name)
+    joined.append(joined.empty() ? "" : "/").append(*name);
+  return joined;
+}
+
+} // namespace hlotag::analysis
