@@ -111,8 +111,8 @@ def row_of(equation: Any, rules: RuleSet | None) -> Row:
             grad[key.removeprefix(GRAD)] = value.text
         elif key.startswith(REMAT):
             remat[key.removeprefix(REMAT)] = value.text
-        else:
-            forward[key] = value.text
+        elif value.text is None:
+            forward[key] = None
     derived = forward | grad
     applied = () if rules is None else rules.find_applied(metadata)
     primal = None
