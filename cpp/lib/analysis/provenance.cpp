@@ -135,6 +135,7 @@ Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, b
   origin.transforms = intern(path.transforms);
   origin.primitive = intern(path.primitive);
   origin.transposed = path.isTransposed();
+  origin.derivations = path.derivations();
   origin.checkpointed = path.checkpointed;
   origin.rematted = path.rematted;
   return result;
@@ -173,6 +174,7 @@ Origin Provenance::compose(const Origin &outer, const Origin &inner) {
     result.transforms =
         intern(std::string(text(outer.transforms)) + std::string(text(inner.transforms)));
   result.transposed |= outer.transposed;
+  result.derivations += outer.derivations;
   result.checkpointed |= outer.checkpointed;
   result.rematted |= outer.rematted;
   return result;
@@ -200,6 +202,7 @@ Origin Provenance::meet(const Origin &a, const Origin &b) {
   result.scope = commonPrefix(a.scope, b.scope, '/');
   result.transforms = commonPrefix(a.transforms, b.transforms, '\0');
   result.transposed = a.transposed && b.transposed;
+  result.derivations = std::min(a.derivations, b.derivations);
   result.checkpointed = a.checkpointed && b.checkpointed;
   result.rematted = a.rematted && b.rematted;
   return result;

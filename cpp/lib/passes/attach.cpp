@@ -115,7 +115,7 @@ public:
       return;
     provenance_.emplace(ctx.operations());
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
-    if (transforms::splitByPhase(ctx, *provenance_, dependsOnPhase))
+    if (transforms::splitByPhase(ctx, *provenance_, /*ofCustom=*/false, dependsOnPhase))
       provenance_.emplace(ctx.operations());
   }
 

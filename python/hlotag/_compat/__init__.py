@@ -21,7 +21,7 @@ from hlotag._compat.supported import explain
 if TYPE_CHECKING:
     from hlotag._compat import hooks, jaxprs, modules, recording, runtime, tracing, transformations
 
-__all__ = ("hooks", "jaxprs", "modules", "recording", "runtime", "tracing", "transformations")
+__all__ = ("backward_rules", "hooks", "jaxprs", "modules", "recording", "runtime", "tracing", "transformations")
 
 
 def __getattr__(name: str) -> ModuleType:
