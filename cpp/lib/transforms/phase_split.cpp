@@ -129,10 +129,11 @@ bool Splitter::split() {
   for (size_t f = 0; f < functions().size(); ++f) {
     if (!isDependent_[f])
       continue;
+    ir::Operation last = functions()[f].op;
     for (size_t phase = firstPhase(f) + 1; phase < kPhases; ++phase) {
       if (!isReached_[f][phase])
         continue;
-      copies_[f][phase] = copies.copy(functions()[f].op, functions()[f].op);
+      copies_[f][phase] = last = copies.copy(functions()[f].op, last);
       symbols_[f][phase] = copies.symbolOf(copies_[f][phase]);
       any = true;
     }

@@ -54,8 +54,9 @@ def within(element: NameElement) -> Iterator[None]:
 
 
 def backward_rule_patches(block: Block) -> tuple[Any, ...]:
-    """Calls the user's backward rules within `block()`: those of `custom_vjp`, `linear_call`, `custom_linear_solve`, hijax
-    primitives, and of primitives that JAX does not know.
+    """Calls the user's backward rules within `block()`.
+
+    They are rules of `custom_vjp`, `linear_call`, `custom_linear_solve`, hijax primitives, and other libraries' primitives.
     """
 
     def call(rule: Callable, *args: Any, **params: Any) -> Any:
