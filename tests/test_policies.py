@@ -47,7 +47,9 @@ def saves(primitive):
 
 
 POLICIES = {name: built_in(name) for name in dir(BUILT_IN) if not name.startswith("_")}
-POLICIES |= {f"only {name}": saves(name) for name in ("xla_metadata_value", "name", "sin", "dot_general", "reduce_precision", "jit")}
+POLICIES |= {
+    f"only {name}": saves(name) for name in ("xla_metadata_value", "name", "sin", "dot_general", "reduce_precision", "jit")
+}
 POLICIES |= {"no policy": None, "all but value tags": lambda found, *_, **__: found.name != "xla_metadata_value"}
 
 X = np.ones((4, 4), np.float32)
