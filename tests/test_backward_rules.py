@@ -236,3 +236,29 @@ def test_a_librarys_backward_rule_has_the_derived_tags_of_a_function_that_it_eva
 
     assert {each["k"] for each in entries(f, "chlo.erf")} == {"f"}
     assert {each["k"] for each in entries(first(f), "chlo.erf")} == {"f", "d"}
+
+
+def test_jitted_functions_forget_their_traces_in_a_stage():
+    traced = []
+    f = jax.jit(lambda x: traced.append(x) or x)
+    with hlotag.stage():
+        f.lower(X)
+        f.clear_cache()
+        f.lower(X)
+    assert len(traced) == 2
+
+
+def test_the_marks_of_rules_leave_nothing_in_names():
+    f = first(of_scan(backward(lax.erf)))
+
+    def names(lowered):
+        return [op.location.partition('"(callsite')[0] for op in ops_of(lowered)]
+
+    alone = names(jax.jit(f).lower(X))
+    with hlotag.stage():
+        traced = jax.jit(f).trace(X)
+        assert names(traced.lower()) == alone
+    with hlotag.stage(None):  # A jaxpr of the stage, lowered without it.
+        outside = names(jax.jit(jax.extend.core.jaxpr_as_fun(traced.jaxpr)).lower(X))
+    assert [name for name in outside if "hlotag" in name or "\x01" in name or "\\01" in name] == []
+    assert len(outside) >= len(alone)
