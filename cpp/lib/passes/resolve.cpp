@@ -45,11 +45,11 @@ the name, or stands before the text of one.
 
 - **Entries.** Each operation whose location has marks, at any depth, gets the entries of those tags in
   `mhlo.frontend_attributes`: `derived` if it is transposed, by its own name or by those of all calls of its function;
-  `remat` if `jax.checkpoint` recomputes it, where the tag has that; else `forward`. The mark `hlotag#custom` takes one
-  transpose away: a backward rule of the user's binds the operation (`custom_vjp`), which is derived from no other.
-  Such operations get `custom`, where the tag has that, else `forward`; and `derived` of tags whose mark is around
-  `hlotag#custom`. A key that only `forward` has is
+  `remat` if `jax.checkpoint` recomputes it, where the tag has that; else `forward`. A key that only `forward` has is
   recorded on derived operations as taken away, `["hlotag.unset"]`, until `hlotag-verify`.
+- **Backward rules.** The mark `hlotag#custom` says that a backward rule of the user's (`custom_vjp`) binds the
+  operation. It takes one transpose away, so the operation is not derived. It gets `custom` of tags whose marks are
+  within `hlotag#custom`, where they have that, else `forward`; and `derived` of tags whose marks are around it.
 - **Rules.** A tag's `rules` are what rules of the stage give, in order: dictionaries with the same fields, and `rule`,
   an index into `hlotag.rules`. One with `op` is for operations of that kind in the equation, except those of the kinds
   in `unless`. The body of a reduction, a sort or a scatter is part of its operation and matches nothing.
