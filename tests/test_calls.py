@@ -91,19 +91,23 @@ def test_an_inner_tag_wins_over_the_calls():
     assert ops["stablehlo.multiply"] == {"k": "call", "o": "call"}
 
 
-def test_a_function_of_both_phases_has_each_phases_entries():
-    inner = jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"k": "forward"}, grad={"k": "backward"}) * 2)
+@pytest.mark.parametrize("jit", [jax.jit, lambda f: f])
+def test_a_function_that_a_backward_rule_calls_too_has_its_own_tags_there(jit):
+    inner = jit(lambda x: hlotag.tag(jnp.sin(x), {"k": "own"}, grad={"k": "derived"}) * 2)
     f = jax.custom_vjp(lambda x: inner(x))
-    # The backward rule calls the same function, which JAX lowers once.
+    # JAX lowers a jitted function once for both.
     f.defvjp(lambda x: (inner(x), x), lambda x, g: (inner(g) * x,))
     gradient = jax.value_and_grad(lambda x: f(x).sum())
     expected = gradient(X)
-    rules = [hlotag.Rule({"r": "forward"}, op="sine", grad={"r": "backward"})]
+    rules = [
+        hlotag.Rule({"r": "own"}, op="sine", grad={"r": "derived"}),
+        *(hlotag.Rule({"phase": phase}, op="sine", phase=phase) for phase in ("forward", "backward")),
+    ]
     with hlotag.stage(rules=rules):
         ops = [op for op in ops_of(lower(gradient)) if op.name == "stablehlo.sine"]
         for mine, theirs in zip(jax.tree.leaves(jax.jit(gradient)(X)), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-6)
-    assert [op.entries for op in ops] == [{"k": phase, "r": phase} for phase in ("forward", "backward")]
+    assert [op.entries for op in ops] == [{"k": "own", "r": "own", "phase": phase} for phase in ("forward", "backward")]
 
 
 def computations(lowered):

@@ -2,6 +2,7 @@
 #include "hlotag/analysis/name_path.h"
 
 #include "hlotag/ir/support.h"
+#include "marks.h"
 
 #include <algorithm>
 #include <charconv>
@@ -59,6 +60,10 @@ std::string NamePath::scope() const {
   for (const std::string &element : scopes)
     joined.append(joined.empty() ? "" : "/").append(element);
   return joined;
+}
+
+int NamePath::derivations() const {
+  return int(std::count(transforms.begin(), transforms.end(), 't')) - backwardRules;
 }
 
 std::string_view phaseOf(std::string_view transforms, bool isRematted) {
@@ -139,6 +144,13 @@ std::string namedScopes(std::string_view path) {
 
 NamePath parseName(std::string_view name) {
   NamePath path;
+  std::string unmarked;
+  for (size_t mark; (mark = name.find(kCustomMark)) != name.npos; ++path.backwardRules) {
+    unmarked += name.substr(0, mark);
+    name.remove_prefix(mark + kCustomMark.size());
+  }
+  if (path.backwardRules)
+    name = unmarked += name;
   std::vector<std::string_view> elements = splitName(name);
   path.head = std::string(elements.front());
   path.primitive = unescape(unwrapTransforms(elements.back(), path.transforms));

@@ -141,6 +141,7 @@ Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, b
     origin.transforms = paths_.append(origin.transforms, {&letter, 1});
   origin.primitive = intern(path.primitive);
   origin.transposed = path.isTransposed();
+  origin.derivations = path.derivations();
   origin.checkpointed = path.checkpointed;
   origin.rematted = path.rematted;
   return result;
@@ -171,6 +172,7 @@ Origin Provenance::compose(const Origin &outer, const Origin &inner) {
   result.localScope = paths_.nest(outer.localScope, inner.localScope);
   result.transforms = paths_.nest(outer.transforms, inner.transforms);
   result.transposed |= outer.transposed;
+  result.derivations += outer.derivations;
   result.checkpointed |= outer.checkpointed;
   result.rematted |= outer.rematted;
   return result;
@@ -181,6 +183,7 @@ Origin Provenance::meet(const Origin &a, const Origin &b) {
   result.scope = paths_.commonPrefix(a.scope, b.scope);
   result.transforms = paths_.commonPrefix(a.transforms, b.transforms);
   result.transposed = a.transposed && b.transposed;
+  result.derivations = std::min(a.derivations, b.derivations);
   result.checkpointed = a.checkpointed && b.checkpointed;
   result.rematted = a.rematted && b.rematted;
   return result;

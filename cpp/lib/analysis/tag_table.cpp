@@ -10,7 +10,7 @@ namespace hlotag::analysis {
 
 namespace {
 
-constexpr std::string_view kPhaseNames[kPhases] = {"forward", "derived", "remat"};
+constexpr std::string_view kPhaseNames[kPhases] = {"forward", "custom", "derived", "remat"};
 
 size_t readIndex(const Field &field, size_t end) {
   std::string digits = field.text();
@@ -30,12 +30,14 @@ ir::DictionaryAttr readEntries(const Field &field) {
   return entries;
 }
 
-/// Reads `forward`, `derived` and `remat`, which is `derived` by default.
+/// Reads `forward`, `custom`, which is `forward` by default, `derived`, and `remat`, which is
+/// `derived` by default.
 Columns readColumns(const Field &fields) {
   Columns columns;
   for (size_t phase = 0; phase < kPhases; ++phase) {
     Field field = fields[kPhaseNames[phase]];
-    columns[phase] = field || phase != Remat ? readEntries(field) : columns[Derived];
+    bool isOptional = phase == Custom || phase == Remat;
+    columns[phase] = field || !isOptional ? readEntries(field) : columns[phase - 1];
   }
   return columns;
 }
@@ -65,7 +67,8 @@ Tag readTag(MlirContext context, ir::TagWriter &tags, const Field &fields, size_
   tag.own = readColumns(fields);
   for (size_t phase : {Derived, Remat})
     tag.own[phase] = tags.merge({}, tags.merge(tag.own[phase], unset(context, tag.own[Forward])));
-  tag.own[Forward] = tags.merge({}, tag.own[Forward]);
+  for (size_t phase : {Forward, Custom})
+    tag.own[phase] = tags.merge({}, tag.own[phase]);
   if (Field rules = fields["rules"])
     for (const Field &rule : rules.elements())
       tag.rules.push_back(readRule(rule, numRules));
@@ -82,6 +85,23 @@ Tag readTag(MlirContext context, ir::TagWriter &tags, const Field &fields, size_
 bool RuleEntries::matches(std::string_view name) const {
   auto excludes = [&](const std::string &pattern) { return matchesOp(pattern, name); };
   return !op || (matchesOp(*op, name) && std::none_of(unless.begin(), unless.end(), excludes));
+}
+
+bool Tag::hasCustom() const {
+  auto differs = [](const Columns &columns) { return columns[Custom] != columns[Forward]; };
+  return differs(own) || std::any_of(rules.begin(), rules.end(), [&](const RuleEntries &rule) {
+           return differs(rule.entries);
+         });
+}
+
+Tag Tag::settled() const {
+  Tag tag = *this;
+  auto settle = [](Columns &columns) { columns[Forward] = columns[Custom] = columns[Derived]; };
+  settle(tag.own);
+  settle(tag.all);
+  for (RuleEntries &rule : tag.rules)
+    settle(rule.entries);
+  return tag;
 }
 
 TagTable readTagTable(MlirContext context, ir::Operation module, ir::TagWriter &tags) {

@@ -14,9 +14,9 @@
 
 namespace hlotag::analysis {
 
-/// The phase of an operation, for its entries.
-enum TagPhase : uint8_t { Forward, Derived, Remat };
-constexpr size_t kPhases = 3;
+/// The phase of an operation, for its entries: `Custom` is of a backward rule of the user's.
+enum TagPhase : uint8_t { Forward, Custom, Derived, Remat };
+constexpr size_t kPhases = 4;
 
 /// Entries by phase; null for none.
 using Columns = std::array<ir::DictionaryAttr, kPhases>;
@@ -37,6 +37,11 @@ struct Tag {
   Columns own;
   std::vector<RuleEntries> rules;
   Columns all; ///< `own`, and the entries of rules for all operations
+
+  /// Whether operations of the user's backward rules get other entries than forward ones.
+  bool hasCustom() const;
+  /// The tag of operations that were bound in a backward rule within this tag's: all are derived.
+  Tag settled() const;
 };
 
 /// A rule of the stage, for messages.

@@ -116,7 +116,7 @@ public:
       return;
     findOrigins();
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
-    if (transforms::splitByPhase(ctx, *provenance_, dependsOnPhase))
+    if (transforms::splitByPhase(ctx, *provenance_, /*ofCustom=*/false, dependsOnPhase))
       findOrigins();
   }
 

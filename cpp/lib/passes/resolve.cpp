@@ -21,6 +21,7 @@ namespace {
 
 using namespace pass;
 using analysis::Columns;
+using analysis::Custom;
 using analysis::Derived;
 using analysis::Forward;
 using analysis::kPhases;
@@ -46,6 +47,9 @@ the name, or stands before the text of one.
   `mhlo.frontend_attributes`: `derived` if it is transposed, by its own name or by those of all calls of its function;
   `remat` if `jax.checkpoint` recomputes it, where the tag has that; else `forward`. A key that only `forward` has is
   recorded on derived operations as taken away, `["hlotag.unset"]`, until `hlotag-verify`.
+- **Backward rules.** The mark `hlotag#custom` says that a backward rule of the user's (`custom_vjp`) binds the
+  operation. It takes one transpose away, so the operation is not derived. It gets `custom` of tags whose marks are
+  within `hlotag#custom`, where they have that, else `forward`; and `derived` of tags whose marks are around it.
 - **Rules.** A tag's `rules` are what rules of the stage give, in order: dictionaries with the same fields, and `rule`,
   an index into `hlotag.rules`. One with `op` is for operations of that kind in the equation, except those of the kinds
   in `unless`. The body of a reduction, a sort or a scatter is part of its operation and matches nothing.
@@ -94,7 +98,8 @@ struct Resolved {
 
   bool dependsOnPhase() const {
     auto differs = [](const Columns &columns) {
-      return columns[Derived] != columns[Forward] || columns[Remat] != columns[Forward];
+      return std::any_of(columns.begin(), columns.end(),
+                         [&](ir::DictionaryAttr other) { return other != columns[Forward]; });
     };
     return differs(inner) || differs(outer) ||
            (tag && std::any_of(tag->rules.begin(), tag->rules.end(),
@@ -104,7 +109,10 @@ struct Resolved {
 
 class LocationResolver {
 public:
-  LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {}
+  LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {
+    for (const Tag &tag : tags_)
+      settled_.push_back(tag.settled());
+  }
 
   /// Throws IRError for a mark that cannot be resolved.
   const Resolved &resolve(ir::Location root) {
@@ -114,7 +122,7 @@ public:
 private:
   Resolved compute(ir::Location loc);
   Resolved resolveName(ir::NameLoc loc, const Resolved &child);
-  const Tag &tagOf(ir::Location loc, size_t mark);
+  const Tag &tagOf(ir::Location loc, size_t mark, bool isSettled);
   void merge(Columns &columns, const Columns &more) {
     for (size_t phase = 0; phase < kPhases; ++phase)
       columns[phase] = ctx_.tags().merge(columns[phase], more[phase]);
@@ -143,7 +151,7 @@ private:
   }
 
   PassContext &ctx_;
-  std::vector<Tag> tags_;
+  std::vector<Tag> tags_, settled_;
   ir::LocationMap<Resolved> resolved_;
 };
 
@@ -175,20 +183,25 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
   if (!parsed.error.empty())
     throw ir::IRError(loc.raw(), parsed.error);
   Resolved result{child.stripped, {}, nullptr, {}};
-  for (auto mark = parsed.marks.rbegin(); mark != parsed.marks.rend(); ++mark)
-    enclose(result, tagOf(loc, *mark));
+  bool isSettled = false;
+  for (auto mark = parsed.marks.rbegin(); mark != parsed.marks.rend(); ++mark) {
+    if (*mark == analysis::kNoTag)
+      isSettled = true;
+    else
+      enclose(result, tagOf(loc, *mark, isSettled));
+  }
   enclose(result, child);
   if (!parsed.stripped.empty())
     result.stripped = ir::NameLoc::get(parsed.stripped, child.stripped);
   return result;
 }
 
-const Tag &LocationResolver::tagOf(ir::Location loc, size_t mark) {
+const Tag &LocationResolver::tagOf(ir::Location loc, size_t mark, bool isSettled) {
   if (mark >= tags_.size())
     throw ir::IRError(loc.raw(), ir::concat({"mark 'hlotag#", std::to_string(mark),
                                              "' has no entry in '", ctx_.ids().tags.str(),
                                              "', which has ", std::to_string(tags_.size())}));
-  return tags_[mark];
+  return isSettled ? settled_[mark] : tags_[mark];
 }
 
 class Rewrite {
@@ -241,13 +254,15 @@ private:
     if (!provenance_)
       return Forward;
     const analysis::Origin &origin = provenance_->of(op);
-    return !origin.transposed ? Forward : origin.rematted ? Remat : Derived;
+    if (origin.derivations > 0)
+      return origin.rematted ? Remat : Derived;
+    return origin.transposed ? Custom : Forward;
   }
 
   void addEntries(ir::Operation op, ir::Identifier name, const Resolved &resolved) {
     analysis::TagPhase phase = phaseOf(op);
     std::string_view step =
-        phase == Forward ? "tag of the program" : "tag of the program, derived by autodiff";
+        phase <= Custom ? "tag of the program" : "tag of the program, derived by autodiff";
     if (resolved.inner[phase])
       ctx_.tags().add(op, resolved.inner[phase], {step});
     if (resolved.tag)
@@ -310,12 +325,14 @@ LogicalResult Resolve::run(PassContext &ctx) {
   bool dependOnPhase = std::any_of(table.tags.begin(), table.tags.end(), [](const Tag &tag) {
     return Resolved{{}, tag.all, &tag, {}}.dependsOnPhase();
   });
+  bool ofCustom = std::any_of(table.tags.begin(), table.tags.end(),
+                              [](const Tag &tag) { return tag.hasCustom(); });
   std::optional<analysis::Provenance> provenance;
   if (dependOnPhase || ctx.tags().recordsOrigins())
     provenance.emplace(ctx.operations());
   LocationResolver locations(ctx, std::move(table.tags));
   // Without functions that both phases call, this reads only the calls.
-  if (provenance && transforms::splitByPhase(ctx, *provenance, [&](ir::Operation op) {
+  if (provenance && transforms::splitByPhase(ctx, *provenance, ofCustom, [&](ir::Operation op) {
         return locations.resolve(op.location()).dependsOnPhase();
       }))
     provenance.emplace(ctx.operations());

@@ -2,6 +2,8 @@
 #include "phase_split.h"
 #include "function_copies.h"
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 namespace hlotag::transforms {
@@ -12,9 +14,9 @@ using analysis::CallGraph;
 
 class Splitter {
 public:
-  Splitter(pass::PassContext &ctx, analysis::Provenance &provenance,
+  Splitter(pass::PassContext &ctx, analysis::Provenance &provenance, bool ofCustom,
            const std::function<bool(ir::Operation)> &dependsOnPhase)
-      : ctx_(ctx), provenance_(provenance), dependsOnPhase_(dependsOnPhase),
+      : ctx_(ctx), provenance_(provenance), ofCustom_(ofCustom), dependsOnPhase_(dependsOnPhase),
         graph_(provenance.calls()) {}
 
   bool run() {
@@ -26,53 +28,79 @@ public:
   }
 
 private:
+  /// Of a call: outside of backward passes; in a backward rule of the user's; derived by autodiff.
+  enum Phase : uint8_t { Forward, Custom, Derived };
+  static constexpr size_t kPhases = 3;
+  template <class T> using ByPhase = std::array<T, kPhases>;
+  /// What a call site adds to the phase of its function.
+  struct Site {
+    bool isTransposed = false;
+    int derivations = 0;
+  };
+
   const std::vector<CallGraph::Function> &functions() const { return graph_.functions(); }
 
-  bool isShared(size_t f) const { return isForward_[f] && isBackward_[f]; }
+  bool isShared(size_t f) const {
+    return std::count(isReached_[f].begin(), isReached_[f].end(), true) > 1;
+  }
+  Phase firstPhase(size_t f) const {
+    return Phase(std::find(isReached_[f].begin(), isReached_[f].end(), true) -
+                 isReached_[f].begin());
+  }
+  /// The phase of a call in a function that is called in `outer`.
+  Phase phaseAt(size_t site, Phase outer) const {
+    if (int(outer == Derived) + sites_[site].derivations > 0)
+      return Derived;
+    return ofCustom_ && (outer != Forward || sites_[site].isTransposed) ? Custom : Forward;
+  }
 
   void reach();
   void findDependent();
   bool split();
-  void redirect(ir::Operation function, size_t f, bool isBackward);
+  void redirect(ir::Operation function, size_t f, Phase phase);
 
   pass::PassContext &ctx_;
   analysis::Provenance &provenance_;
+  bool ofCustom_;
   const std::function<bool(ir::Operation)> &dependsOnPhase_;
   const CallGraph &graph_;
 
-  std::vector<bool> isTransposed_;             // by call site, without its callers
-  std::vector<bool> isForward_, isBackward_;   // by function: the phases that reach it
-  std::vector<bool> isDependent_;              // by function, callees included
-  std::vector<ir::Operation> backward_;        // by function: the copy, or null
-  std::vector<ir::FlatSymbolRefAttr> symbols_; // of the copies
+  std::vector<Site> sites_;
+  std::vector<ByPhase<bool>> isReached_; // by function
+  std::vector<bool> isDependent_;        // by function, callees included
+  // By function: the copies, or null. The function itself serves the first phase that reaches it.
+  std::vector<ByPhase<ir::Operation>> copies_;
+  std::vector<ByPhase<ir::FlatSymbolRefAttr>> symbols_;
 };
 
 void Splitter::reach() {
-  isForward_.resize(functions().size());
-  isBackward_.resize(functions().size());
-  for (const CallGraph::CallSite &site : graph_.callSites())
-    isTransposed_.push_back(provenance_.isTransposed(site.op));
+  isReached_.resize(functions().size());
+  sites_.resize(graph_.callSites().size());
+  for (size_t f = 0; f < functions().size(); ++f)
+    for (size_t site : functions()[f].calls) {
+      const analysis::Origin &origin = provenance_.of(graph_.callSites()[site].op);
+      sites_[site] = {origin.transposed, origin.derivations - provenance_.ofCallers(f).derivations};
+    }
   struct Visit {
     size_t function;
-    bool isBackward;
+    Phase phase;
   };
   std::vector<Visit> pending;
-  auto enter = [&](size_t f, bool isBackward) {
-    std::vector<bool> &reached = isBackward ? isBackward_ : isForward_;
-    if (reached[f])
+  auto enter = [&](size_t f, Phase phase) {
+    if (isReached_[f][phase])
       return;
-    reached[f] = true;
-    pending.push_back({f, isBackward});
+    isReached_[f][phase] = true;
+    pending.push_back({f, phase});
   };
   for (size_t f = 0; f < functions().size(); ++f)
     if (functions()[f].isRoot())
-      enter(f, false);
+      enter(f, Forward);
   while (!pending.empty()) {
     Visit visit = pending.back();
     pending.pop_back();
     for (size_t site : functions()[visit.function].calls)
       if (size_t callee = graph_.callSites()[site].callee; callee != CallGraph::kNone)
-        enter(callee, visit.isBackward || isTransposed_[site]);
+        enter(callee, phaseAt(site, visit.phase));
   }
 }
 
@@ -93,7 +121,7 @@ void Splitter::findDependent() {
 }
 
 bool Splitter::split() {
-  backward_.resize(functions().size());
+  copies_.resize(functions().size());
   symbols_.resize(functions().size());
   FunctionCopies copies(ctx_);
   bool any = false;
@@ -101,33 +129,43 @@ bool Splitter::split() {
   for (size_t f = 0; f < functions().size(); ++f) {
     if (!isDependent_[f])
       continue;
-    backward_[f] = copies.copy(functions()[f].op, functions()[f].op);
-    symbols_[f] = copies.symbolOf(backward_[f]);
-    any = true;
+    ir::Operation last = functions()[f].op;
+    for (size_t phase = firstPhase(f) + 1; phase < kPhases; ++phase) {
+      if (!isReached_[f][phase])
+        continue;
+      copies_[f][phase] = last = copies.copy(functions()[f].op, last);
+      symbols_[f][phase] = copies.symbolOf(copies_[f][phase]);
+      any = true;
+    }
   }
   for (size_t f = 0; any && f < functions().size(); ++f) {
-    if (backward_[f])
-      redirect(backward_[f], f, true);
-    redirect(functions()[f].op, f, !isForward_[f] && isBackward_[f]);
+    for (Phase phase : {Custom, Derived})
+      if (copies_[f][phase])
+        redirect(copies_[f][phase], f, phase);
+    if (firstPhase(f) < kPhases)
+      redirect(functions()[f].op, f, firstPhase(f));
   }
   return any;
 }
 
-/// Makes the backward calls in `function`, which is `f` or its copy, call the copies.
-void Splitter::redirect(ir::Operation function, size_t f, bool isBackward) {
+/// Makes the calls in `function`, which is `f` or a copy that is called in `phase`, call the
+/// copies.
+void Splitter::redirect(ir::Operation function, size_t f, Phase phase) {
   graph_.forEachSite(f, function, [&](ir::Operation op, size_t number) {
     const CallGraph::CallSite &site = graph_.callSites()[number];
-    bool isMoved = site.callee != CallGraph::kNone && backward_[site.callee];
-    if (isMoved && (isBackward || isTransposed_[number]))
-      retarget(ctx_, site, op, symbols_[site.callee]);
+    if (site.callee == CallGraph::kNone)
+      return;
+    ir::FlatSymbolRefAttr symbol = symbols_[site.callee][phaseAt(number, phase)];
+    if (symbol)
+      retarget(ctx_, site, op, symbol);
   });
 }
 
 } // namespace
 
-bool splitByPhase(pass::PassContext &ctx, analysis::Provenance &provenance,
+bool splitByPhase(pass::PassContext &ctx, analysis::Provenance &provenance, bool ofCustom,
                   const std::function<bool(ir::Operation)> &dependsOnPhase) {
-  return Splitter(ctx, provenance, dependsOnPhase).run();
+  return Splitter(ctx, provenance, ofCustom, dependsOnPhase).run();
 }
 
 } // namespace hlotag::transforms

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from hlotag._compat.supported import explain
 
 if TYPE_CHECKING:
-    from hlotag._compat import hooks, jaxprs, modules, recording, runtime, tracing, transformations
+    from hlotag._compat import backward_rules, hooks, jaxprs, modules, recording, runtime, tracing, transformations
 
-__all__ = ("hooks", "jaxprs", "modules", "recording", "runtime", "tracing", "transformations")
+__all__ = ("backward_rules", "hooks", "jaxprs", "modules", "recording", "runtime", "tracing", "transformations")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -185,19 +185,27 @@ class _Recording(threading.local):
     is_recording = False
 
 
-class _JvpPatch:
-    """The JVP rule of a primitive, which is replaced while the patch is installed."""
+class RegisteredPatch:
+    """A rule of a primitive, in a dictionary of `jax._src.interpreters`, which is replaced while the patch is installed.
 
-    def __init__(self, primitive: Any, rule: Callable[..., Any], purpose: Purpose) -> None:
+    Args:
+        rules: The dictionary.
+        primitive: The primitive.
+        replacement: Called with JAX's rule and the arguments of the call.
+        purpose: What `docs/patches.md` says about the patch.
+        name: The name of the dictionary.
+    """
+
+    def __init__(self, rules: dict[Any, Any], primitive: Any, replacement: Callable[..., Any], purpose: Purpose, name: str):
         self.purpose = purpose
-        self.target = f"jax._src.interpreters.ad.primitive_jvps[{primitive.name}_p]"
-        self._rules, self._primitive, self._rule = ad.primitive_jvps, primitive, rule
-        self._original: Any = None
+        self.target = f"jax._src.interpreters.{name}[{primitive.name}_p]"
+        self._rules, self._primitive = rules, primitive
+        self._original = rules[primitive]
+        self._rule = partial(replacement, self._original)
 
     def install(self) -> None:
-        """Installs the rule; idempotent."""
-        if self._rules[self._primitive] is not self._rule:
-            self._original = self._rules[self._primitive]
+        """Installs the rule, unless another library has replaced JAX's; idempotent."""
+        if self._rules[self._primitive] is self._original:
             self._rules[self._primitive] = self._rule
 
     def remove(self) -> None:
@@ -229,14 +237,15 @@ def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] |
         finally:
             thread.is_recording = False
 
-    def jvp(primals, tangents, **params):
+    def jvp(_, primals, tangents, **params):
         # Tangents have the tag in their contexts.
         return VALUE_TAG.bind(*primals, **params), tangents[0]
 
     purpose = Purpose("value tags by JAX's function, `set_xla_metadata(x, ...)`", "autodiff drops them")
+    of_jvp = Purpose("value tags by JAX's function, under `jvp`", "the tag of a tangent is recorded twice")
     return (
         Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", bind_with_trace, purpose),
-        _JvpPatch(VALUE_TAG, jvp, Purpose("value tags by JAX's function, under `jvp`", "the tag of a tangent is recorded twice")),
+        RegisteredPatch(ad.primitive_jvps, VALUE_TAG, jvp, of_jvp, "ad.primitive_jvps"),
     )
 
 

@@ -78,11 +78,6 @@ def with_metadata(context: Any, metadata: Metadata) -> Any:
         return core.JaxprEqnContext()
 
 
-def is_transposing() -> bool:
-    """Whether a backward pass is being traced. User code that runs meanwhile is a backward rule (of a `custom_vjp`)."""
-    return any(getattr(x, "name", None) == "transpose" and isinstance(x, source_info_util.Transform) for x in _name_stack())
-
-
 def _name_stack() -> tuple:
     return source_info_util.current_name_stack().stack
 

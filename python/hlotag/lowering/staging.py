@@ -24,7 +24,7 @@ from hlotag.mlir import connection
 from hlotag.passes import python_passes, syntax
 from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_or_raise, run_passes
 from hlotag.passes.rules import check_rules
-from hlotag.tagging import keys, marks, matching, rule_hooks, scopes, state, tracing
+from hlotag.tagging import backward_rules, keys, marks, matching, rule_hooks, scopes, state, tracing
 from hlotag.tagging.calls import call_of_jax
 from hlotag.tagging.decorated import around
 from hlotag.tagging.keys import as_text
@@ -315,6 +315,7 @@ def _in_current_stage(lower: Callable) -> Callable:
 def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Converts the metadata of JAX's own block to the form of hlotag's blocks, if a stage is active."""
     # JAX also calls this for each equation that it evaluates. Then all values are text already.
+    metadata = backward_rules.settle_inherited(metadata)
     for value in metadata.values():
         if type(value) is not str and not isinstance(value, matching.OwnValue):
             break
@@ -328,6 +329,7 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 # Installed while the process or a block has a stage.
 HOOKS = Hooks(
     *tracing.PATCHES,
+    *backward_rules.PATCHES,
     *marks.patches(),
     *_compat.hooks.value_tag_patches(tag_value),
     *_compat.hooks.metadata_call_patch(call_of_jax),

@@ -300,7 +300,7 @@ CATALOGUE: tuple[Key, ...] = (
         ("collectives",),
         "gpu, tpu",
         "drop",
-        "Selects a collective for pipelining across iterations. GPU: with xla_gpu_pipeline_all_gather=explicit, or as for others.",
+        "Selects a collective for pipelining across iterations. GPU: with xla_gpu_pipeline_all_gather=explicit.",
         seen=("gpu",),
     ),
     Key(

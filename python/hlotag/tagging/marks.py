@@ -65,6 +65,13 @@ class _ReservedUse:
 reserved = _ReservedUse()
 
 
+def settle(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata that operations derived from those with `metadata` have, as their own."""
+    grad = {key.removeprefix(GRAD): entry for key, entry in metadata.items() if key.startswith(GRAD)}
+    settled = {key: entry for key, entry in metadata.items() if not key.startswith(GRAD)}
+    return settled | {key: UNSET if entry.text is None else entry.text for key, entry in grad.items()}
+
+
 def key_of(name: str) -> str:
     """The key that an entry of a context is about: `k` for `k`, `GRAD + k` and `REMAT + k`."""
     return name.removeprefix(GRAD).removeprefix(REMAT)
@@ -111,8 +118,8 @@ def row_of(equation: Any, rules: RuleSet | None) -> Row:
             grad[key.removeprefix(GRAD)] = value.text
         elif key.startswith(REMAT):
             remat[key.removeprefix(REMAT)] = value.text
-        else:
-            forward[key] = value.text
+        elif value.text is None:
+            forward[key] = None
     derived = forward | grad
     applied = () if rules is None else rules.find_applied(metadata)
     primal = None
@@ -173,12 +180,14 @@ class Marker:
             every process.
         has_escapes: Whether a scope had ambiguous characters, which were escaped.
         has_value_tags: Whether the program has JAX's own value tags, set while hlotag was off.
+        has_backward_rules: Whether names have marks of the user's backward rules.
     """
 
     def __init__(self, *, rules: RuleSet | None = None, blank: bool = False) -> None:
         self.table: list[Row] = []
         self.has_escapes = False
         self.has_value_tags = False
+        self.has_backward_rules = False
         self.rules = rules
         self._blank = blank
         self._index: dict[tuple, int] = {}
@@ -200,6 +209,13 @@ class Marker:
             return scope
         self.has_escapes = True
         return text
+
+    def mark_of_backward_rule(self) -> str:
+        """The mark of operations that the user's backward rules bind."""
+        if self._blank:
+            return ""
+        self.has_backward_rules = True
+        return "\x01hlotag#custom\x01"
 
     def _value_tag_of(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """The entries that JAX attaches for a value tag: none if marks do."""
@@ -255,6 +271,12 @@ def marking(marker: Marker | None) -> Iterator[None]:
         _lowering.marker = outer
 
 
+# The element of name stacks in the user's backward rules. It has a text only if passes follow, which remove it.
+BACKWARD_RULE = _compat.backward_rules.NameElement(
+    lambda: "" if _lowering.marker is None else _lowering.marker.mark_of_backward_rule()
+)
+
+
 def view_as_lowered(jaxpr: Any) -> Any:
     """The view of `jaxpr` that JAX lowers: marked within `marking`, else without reserved values, as no pass would remove them.
 
@@ -292,7 +314,7 @@ def attach_table(module: ir.Module, marker: Marker, kinds: Mapping[Primal, froze
     attributes = module.operation.attributes
     if marker.has_escapes:
         attributes["hlotag.escaped"] = ir.UnitAttr.get(module.context)
-    if not marker.table and marker.rules is None:
+    if not marker.table and not marker.has_backward_rules and marker.rules is None:
         return
     with module.context:
         attributes["hlotag.tags"] = _attribute([_as_attribute(row, kinds) for row in marker.table])
@@ -318,7 +340,8 @@ def _of_rule(applied: Applied, row: Row, kinds: Mapping[Primal, frozenset[str]])
     """
     rule = {"rule": applied.index}
     of_derived = {"derived": applied.derived} | ({"remat": applied.rematted} if applied.rematted != applied.derived else {})
-    everything = rule | {"forward": applied.forward} | of_derived
+    of_own = {"forward": applied.forward} | ({"custom": applied.custom} if applied.custom != applied.forward else {})
+    everything = rule | of_own | of_derived
     if not applied.depends_on_op():
         yield everything
         return
@@ -330,7 +353,7 @@ def _of_rule(applied: Applied, row: Row, kinds: Mapping[Primal, frozenset[str]])
     # What JAX lowers once and calls is tagged as a whole.
     is_apart = row.is_primal and "func.call" not in names
     if is_apart:
-        yield rule | {"forward": applied.forward, "derived": {}} | patterns
+        yield rule | of_own | {"derived": {}} | patterns
     if _has_kind(applied, names):
         yield rule | {"forward": {}} | of_derived if is_apart else everything
 

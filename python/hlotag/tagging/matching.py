@@ -83,13 +83,13 @@ class Match(OwnValue):
         met: The fields of the rule that match, `op` apart.
         unless: The same for each clause of `unless`.
         bindings: The text of the names in the scope's pattern.
-        is_of_backward_rule: Whether the match began while a user's backward rule was traced. Its operations are not derived.
+        is_settled: Whether the match is complete, and a backward rule of the user's was called since.
     """
 
     met: frozenset[str]
     unless: tuple[frozenset[str], ...]
     bindings: Bindings
-    is_of_backward_rule: bool
+    is_settled: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +101,7 @@ class Applied:
         op: The pattern of operations, or None for all.
         unless: Patterns of operations that are excluded.
         forward: Entries of forward operations.
+        custom: Entries of operations that a backward rule of the user's binds.
         derived: Entries of derived operations; None: the key is taken away.
         rematted: Entries of recomputed operations.
     """
@@ -108,7 +109,8 @@ class Applied:
     index: int
     op: str | None
     unless: tuple[str, ...]
-    forward: Mapping[str, str]
+    forward: Mapping[str, str | None]
+    custom: Mapping[str, str | None]
     derived: Mapping[str, str | None]
     rematted: Mapping[str, str | None]
 
@@ -205,7 +207,7 @@ class RuleSet:
 
     def extend_scope(self, ambient: Any, scope: str) -> Any:
         """The thread's metadata within a scope. `ambient` is that outside, as `_compat.recording.ambient` has it."""
-        return self._remember((ambient, scope, _compat.tracing.is_transposing()), lambda: self._metadata_within(ambient, scope))
+        return self._remember((ambient, scope), lambda: self._metadata_within(ambient, scope))
 
     def _remember(self, key: Any, compute: Callable[[], Any]) -> Any:
         if key not in self._known:
@@ -270,11 +272,7 @@ class RuleSet:
     def recording(self, ambient: Any, traceback: Any) -> Any:
         """The metadata of an equation, by that of the thread and the traceback of the equation's source."""
         found = self._at_source(_compat.recording.place_of(traceback))
-        return (
-            self._remember((ambient, found, _compat.tracing.is_transposing()), lambda: self._mark_met(ambient, found))
-            if found
-            else ambient
-        )
+        return self._remember((ambient, found), lambda: self._mark_met(ambient, found)) if found else ambient
 
     def _mark_met(self, ambient: Any, found: tuple[tuple[int, int | None], ...]) -> Any:
         metadata = _compat.recording.metadata_in(ambient)
@@ -325,9 +323,17 @@ class RuleSet:
             met |= {name}
         else:
             unless[clause] |= {name}
-        began = match.is_of_backward_rule or (met == self._needs[index] != match.met and _compat.tracing.is_transposing())
         bound = match.bindings if clause is not None or bindings is None else bindings
-        metadata[f"{RULE}{index}"] = self._one(Match, met, tuple(unless), bound, began)
+        metadata[f"{RULE}{index}"] = self._one(Match, met, tuple(unless), bound, match.is_settled)
+
+    def settle(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """The metadata within a backward rule of the user's: its operations are derived from those that rules matched so far."""
+        settled = dict(metadata)
+        for index, needs in enumerate(self._needs):
+            match: Match | None = metadata.get(f"{RULE}{index}")
+            if match is not None and match.met == needs:
+                settled[f"{RULE}{index}"] = self._one(Match, match.met, match.unless, match.bindings, True)
+        return settled
 
     def find_applied(self, metadata: Mapping[str, Any]) -> tuple[Applied, ...]:
         """What the rules give to the operations of an equation with this metadata."""
@@ -354,10 +360,10 @@ class RuleSet:
         rule = self.rules[index]
         name = self.names[index]
         forward, derived, rematted = (bind_names(name, entries, match.bindings) for entries in rule.entries())
-        if match.is_of_backward_rule:
-            derived = rematted = bind_names(name, rule.texts(), match.bindings) if rule.phase != "forward" else {}
-        forward = {key: text for key, text in forward.items() if text is not None}
-        return Applied(index, rule.op, tuple(clause["op"] for clause in met), forward, derived, rematted)
+        custom = {} if rule.phase == "forward" else bind_names(name, rule.texts(), match.bindings)
+        if match.is_settled:
+            forward = custom = derived
+        return Applied(index, rule.op, tuple(clause["op"] for clause in met), forward, custom, derived, rematted)
 
 
 _sets: weakref.WeakValueDictionary[tuple[str, ...], RuleSet] = weakref.WeakValueDictionary()

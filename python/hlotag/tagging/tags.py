@@ -97,7 +97,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
     for leaf in jax.tree.leaves(value):
         if isinstance(leaf, np.ndarray | np.generic):  # NumPy arrays are constants, and get a warning.
             tag_equations(leaf, metadata)
-    return _compat.tracing.jax_value_tag(value, metadata | _leave_out_if_transposing(derived) | {VALUE: CHECKED})
+    return _compat.tracing.jax_value_tag(value, metadata | _in_use(derived) | {VALUE: CHECKED})
 
 
 def tagged(attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None = None) -> Block:
@@ -147,7 +147,7 @@ class Block:
             ambient.pop(REMAT + key, None)
         ambient |= self._metadata
         if active() is not None:  # Without the stage, nothing removes reserved entries.
-            ambient = note_removals(ambient) | _leave_out_if_transposing(self._derived)
+            ambient = note_removals(ambient) | _in_use(self._derived)
         else:
             _warn_of_no_stage(self._grad, self._remat)
         ambient = {key: value for key, value in ambient.items() if value is not None}
@@ -322,7 +322,7 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
         entries[key] = text = as_text(value)
         check = keys.check if key.startswith("hlotag.") else keys.check_value
         check(key, text)
-    return entries | _leave_out_if_transposing(_derived_entries(entries, BY_KEY, None))
+    return entries | _in_use(_derived_entries(entries, BY_KEY, None))
 
 
 def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -363,11 +363,9 @@ def _policy(attrs: dict[str, str], grad: Grad) -> dict[str, str | None]:
     return dict.fromkeys(attrs) | dict(grad)
 
 
-def _leave_out_if_transposing(entries: dict[str, Reserved]) -> dict[str, Reserved]:
-    """`entries`; empty while a user's backward rule is traced, because its tags are for its own operations."""
-    if not entries or _compat.tracing.is_transposing():
-        return {}
-    reserved.is_used = True
+def _in_use(entries: dict[str, Reserved]) -> dict[str, Reserved]:
+    """`entries`, which equations will hold."""
+    reserved.is_used |= bool(entries)
     return entries
 
 

@@ -23,10 +23,13 @@ struct NamePath {
   std::string head;
   bool checkpointed = false; ///< inside a function under `jax.checkpoint`
   bool rematted = false;     ///< a forward operation computed again
+  int backwardRules = 0;     ///< of the user's (`custom_vjp`): the marks of such rules
 
   /// The scopes joined by `/`.
   std::string scope() const;
   bool isTransposed() const { return transforms.find('t') != std::string::npos; }
+  /// The number of transposes, without those whose backward rule the user wrote.
+  int derivations() const;
 };
 
 /// Returns the phase of an operation under `transforms`: `backward`, `recomputed`, `forward`, or

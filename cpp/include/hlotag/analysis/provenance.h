@@ -28,10 +28,13 @@ struct Origin {
   PathId localScope = 0; ///< without the scopes of callers
   /// An element of one letter for each, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `t/j`.
   PathId transforms = 0;
-  TextId primitive = 0;      ///< as JAX names it: `dot_general`, `add_any`; may be empty
-  ir::FileLoc source;        ///< innermost line of user code, or null
-  uint32_t sourceKey = 0;    ///< identifies `source` and its end; 0 if null
-  bool transposed = false;   ///< belongs to a backward pass
+  TextId primitive = 0;    ///< as JAX names it: `dot_general`, `add_any`; may be empty
+  ir::FileLoc source;      ///< innermost line of user code, or null
+  uint32_t sourceKey = 0;  ///< identifies `source` and its end; 0 if null
+  bool transposed = false; ///< belongs to a backward pass
+  /// Transposes around it, less the user's backward rules: positive if autodiff derived it. A rule
+  /// that JAX transposes apart has its transpose in the name of a call only.
+  int derivations = 0;
   bool checkpointed = false; ///< in a function under jax.checkpoint
   bool rematted = false;     ///< a forward operation that jax.checkpoint recomputes
 };
@@ -54,6 +57,11 @@ public:
   const Origin &of(ir::Operation op, ir::Operation parent);
 
   bool isTransposed(ir::Operation op) { return of(op).transposed; }
+
+  /// The origin of all calls of a function, which is in that of each operation in it.
+  const Origin &ofCallers(size_t function) {
+    return *contextIn(calls_.functions()[function].op).base;
+  }
 
   /// The text is valid as long as this object.
   std::string_view text(TextId id) const { return *texts_[id]; }
@@ -82,7 +90,7 @@ private:
     /// Whether the surroundings add nothing to a location.
     bool isNothing() const {
       return !regionHead && !base->scope && !base->localScope && !base->transforms &&
-             !base->transposed && !base->checkpointed && !base->rematted;
+             !base->transposed && !base->derivations && !base->checkpointed && !base->rematted;
     }
   };
 

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tags in a backward rule are the rule's own, wherever JAX transposes; tags around it are of derived operations."""
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental import hijax
+from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+import hlotag
+from modules import ops_of
+
+pytestmark = pytest.mark.usefixtures("second_run")
+
+X = np.ones(4, np.float32)
+
+
+# Each kind of rule computes a tagged `erf`, an operation that no derivative has.
+def backward(erf):
+    f = jax.custom_vjp(jnp.sin)
+    f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (erf(x) * ct,))
+    return f
+
+
+def shared_with_forward(erf):
+    both = jax.jit(lambda x: erf(x) * 2)
+    f = jax.custom_vjp(lambda x: both(x))
+    f.defvjp(lambda x: (both(x), x), lambda x, ct: (both(x) * ct,))
+    return f
+
+
+def forward(erf):
+    f = jax.custom_vjp(jnp.sin)
+    f.defvjp(lambda x: (jnp.sin(x), erf(x)), lambda residual, ct: (residual * ct,))
+    return f
+
+
+def custom_gradient(erf):
+    return jax.custom_gradient(lambda x: (jnp.sin(x), lambda ct: erf(x) * ct))
+
+
+def custom_jvp(erf):
+    f = jax.custom_jvp(jnp.sin)
+    f.defjvp(lambda primals, tangents: (jnp.sin(primals[0]), erf(primals[0]) * tangents[0]))
+    return f
+
+
+def linear_call(erf):
+    call = jax.custom_derivatives.linear_call
+    return lambda x: call(lambda r, x: r * x, lambda r, ct: erf(r) * ct, jnp.cos(lax.stop_gradient(x)), x)
+
+
+def custom_linear_solve(erf, **options):
+    def f(x):
+        diagonal = 2 + jnp.cos(lax.stop_gradient(x))
+        solve = lambda _, b: erf(diagonal) * b
+        return lax.custom_linear_solve(lambda v: diagonal * v, x, solve, **(options or {"transpose_solve": solve}))
+
+    return f
+
+
+def symmetric_solve(erf):
+    return custom_linear_solve(erf, symmetric=True)
+
+
+def custom_root(erf):
+    tangent_solve = lambda g, y: y / (g(jnp.ones_like(y)) + erf(jnp.ones_like(y)))
+    return lambda x: lax.custom_root(lambda y: y * 2 - x, x, lambda g, y: y, tangent_solve)
+
+
+def primitive(erf):
+    double = Primitive("double")
+    double.def_impl(lambda x: x * 2)
+    double.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(double, mlir.lower_fun(lambda x: x * 2, multiple_results=False))
+    ad.deflinear(double, lambda ct: [erf(jnp.ones_like(ct)) * ct])
+    batching.defvectorized(double)
+    return lambda x: double.bind(jnp.sin(x))
+
+
+def hijax_primitive(erf):
+    class Sine(getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive):
+        def __init__(self, aval):
+            self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+            super().__init__()
+
+        def expand(self, x):
+            return jnp.sin(x)
+
+        def vjp_fwd(self, nonzeros, /, x):
+            return jnp.sin(x), x
+
+        def vjp_bwd_retval(self, residual, ct, /):
+            return (erf(residual) * ct,)
+
+    return lambda x: Sine(jax.typeof(x))(x)
+
+
+def of_jit(f):
+    return jax.jit(f)
+
+
+def of_scan(f):
+    return lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+
+
+def of_jit_in_scan(f):
+    return of_scan(of_jit(f))
+
+
+def of_fori_loop(f):
+    return lambda x: lax.fori_loop(0, 2, lambda _, c: f(c), x)
+
+
+def of_cond(f):
+    return lambda x: lax.cond(x[0] > 0, f, jnp.sin, x)
+
+
+def of_vmap(f):
+    return lambda x: jax.vmap(f)(x.reshape(2, 2)).reshape(4)
+
+
+def of_shard_map(f):
+    return jax.shard_map(f, mesh=Mesh(np.array(jax.devices()[:2]), ("i",)), in_specs=P("i"), out_specs=P("i"), check_vma=False)
+
+
+KINDS = (
+    *(backward, shared_with_forward, forward, custom_gradient, custom_jvp, linear_call, custom_linear_solve, symmetric_solve),
+    *(custom_root, primitive, hijax_primitive),
+)
+AROUND = (lambda f: f, of_jit, of_scan, of_jit_in_scan, of_fori_loop, of_cond, jax.checkpoint, of_vmap, of_shard_map)
+# JAX has no rule of `linear_call` for vmap, and none of hijax primitives for vmap and checkpoint.
+IMPOSSIBLE = {(linear_call, of_vmap), (hijax_primitive, of_vmap), (hijax_primitive, jax.checkpoint)}
+# JAX raises an AssertionError.
+NO_SECOND_ORDER = {(linear_call, of_cond)}
+# `jax.checkpoint` recomputes what these compute in the forward pass; "drop" is for that too.
+RECOMPUTED = {(kind, jax.checkpoint) for kind in (forward, custom_jvp, custom_root)}
+# By default, derived operations have the first and not the second.
+BLOCK = {"block": "1", "_scheduling_group_id": "1"}
+VALUE = {"value": "1", "_xla_stream_annotation": "1"}
+DROPPED = {"_scheduling_group_id", "_xla_stream_annotation"}
+
+
+def tagged_by(module):
+    def erf(x):
+        if module is hlotag:
+            with hlotag.tagged(BLOCK):
+                return hlotag.tag(lax.erf(x), VALUE)
+        with set_xla_metadata(**BLOCK):
+            return set_xla_metadata(lax.erf(x), **VALUE)
+
+    return erf
+
+
+def first(f):
+    return jax.grad(lambda x: jnp.sum(f(x) ** 2))
+
+
+def second(f):
+    return jax.grad(lambda x: jnp.sum(first(f)(x) ** 2))
+
+
+def count(f, order):
+    """How often each key is on an `erf`."""
+    return Counter(key for op in ops_of(jax.jit(order(f)).lower(X)) if op.name == "chlo.erf" for key in op.entries)
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rules_have_the_tags_that_jax_alone_keeps(kind, around):
+    if (kind, around) in IMPOSSIBLE:
+        return
+    orders = (first,) if (kind, around) in NO_SECOND_ORDER else (first, second)
+    keys = (BLOCK.keys() | VALUE.keys()) - (DROPPED if (kind, around) in RECOMPUTED else set())
+    alone = {order: count(around(kind(tagged_by(jax))), order) for order in orders}
+    for module in (jax, hlotag):
+        with hlotag.stage():
+            found = {order: count(around(kind(tagged_by(module))), order) for order in orders}
+        for key in keys:
+            assert found[first][key] == alone[first][key] > 0
+            # What autodiff derives from a rule's operations, and recomputes, has no key whose default is "drop".
+            assert found[orders[-1]][key] >= alone[first if key in DROPPED else orders[-1]][key]
+
+
+def entries(f, op, rules=()):
+    with hlotag.stage(rules=rules):
+        return [each.entries for each in ops_of(jax.jit(f).lower(X)) if each.name == op]
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("how", ["block", "value"])
+def test_what_autodiff_derives_from_a_rule_has_the_tags_for_that(how, around):
+    def erf(x):
+        if how == "value":
+            return hlotag.tag(lax.erf(x), {"k": "own"}, grad={"k": "derived"})
+        with hlotag.tagged({"k": "own"}, grad={"k": "derived"}):
+            return lax.erf(x)
+
+    gradient = second(around(backward(erf)))
+    recomputed = {"derived"} if around is jax.checkpoint else set()
+    assert {each["k"] for each in entries(gradient, "chlo.erf")} == {"own"} | recomputed
+    assert "derived" in {each.get("k") for each in entries(gradient, "stablehlo.multiply")}
+    assert "derived" not in str(entries(first(around(backward(erf))), "stablehlo.multiply"))
+
+
+@pytest.mark.parametrize("kind", [backward, custom_gradient, linear_call, custom_linear_solve, symmetric_solve, primitive])
+@pytest.mark.parametrize("jit", [lambda f: f, jax.jit])
+def test_a_rule_has_the_derived_tags_of_what_is_around_the_function(kind, jit):
+    function = jit(kind(lax.erf))
+
+    def f(x):
+        with jax.named_scope("here"), hlotag.tagged({"block": "f"}, grad={"block": "d"}):
+            return hlotag.tag(function(x), {"value": "f"}, grad={"value": "d"})
+
+    rules = [hlotag.Rule({"rule": "f"}, scope="here", grad={"rule": "d"})]
+    found = entries(first(f), "chlo.erf", rules)
+    assert {"block": "d", "value": "d", "rule": "d"} in found
+    assert all(set(each.values()) in ({"d"}, {"f"}) for each in found)
+    assert len([each for each in found if "d" in each.values()]) == 1
+
+
+def test_a_librarys_backward_rule_has_the_derived_tags_of_a_function_that_it_evaluates():
+    from jax.experimental.ode import odeint
+
+    def f(x):
+        with hlotag.tagged({"k": "f"}, grad={"k": "d"}):
+            return odeint(lambda y, t: lax.erf(y), x, jnp.arange(2.0))[-1]
+
+    assert {each["k"] for each in entries(f, "chlo.erf")} == {"f"}
+    assert {each["k"] for each in entries(first(f), "chlo.erf")} == {"f", "d"}
+
+
+def test_jitted_functions_forget_their_traces_in_a_stage():
+    traced = []
+    f = jax.jit(lambda x: traced.append(x) or x)
+    with hlotag.stage():
+        f.lower(X)
+        f.clear_cache()
+        f.lower(X)
+    assert len(traced) == 2
+
+
+def test_the_marks_of_rules_leave_nothing_in_names():
+    f = first(of_scan(backward(lax.erf)))
+
+    def names(lowered):
+        return [op.location.partition('"(callsite')[0] for op in ops_of(lowered)]
+
+    alone = names(jax.jit(f).lower(X))
+    with hlotag.stage():
+        traced = jax.jit(f).trace(X)
+        assert names(traced.lower()) == alone
+    with hlotag.stage(None):  # A jaxpr of the stage, lowered without it.
+        outside = names(jax.jit(jax.extend.core.jaxpr_as_fun(traced.jaxpr)).lower(X))
+    assert [name for name in outside if "hlotag" in name or "\x01" in name or "\\01" in name] == []
+    assert len(outside) >= len(alone)
