@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -89,7 +88,7 @@ def changes(now: Timing, before: Timing, *, in_turns: bool = False) -> list[Chan
     """
     keys = {row.key for row in now.rows if row.key} & {row.key for row in before.rows}
     rows = [{(r.key, r.value, r.phase): np.array(r.steps) for r in p.rows if r.key in keys} for p in (now, before)]
-    totals = [{key: sum(steps for (k, *_), steps in found.items() if k == key) for key in keys} for found in rows]
+    totals = [{key: np.sum([steps for (k, *_), steps in found.items() if k == key], axis=0) for key in keys} for found in rows]
     least = _LEAST * _median(np.array(before.steps))
     found = []
     for place in rows[0] | rows[1]:
@@ -135,5 +134,5 @@ def _quantile(freedom: int) -> float:
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
-def _divide(steps: _Floats, total: Sequence[float] | _Floats) -> _Floats:
-    return np.divide(steps, total, out=np.zeros(len(steps)), where=np.asarray(total) > 0)
+def _divide(steps: _Floats, total: _Floats) -> _Floats:
+    return np.divide(steps, total, out=np.zeros(len(steps)), where=total > 0)

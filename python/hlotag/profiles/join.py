@@ -161,8 +161,9 @@ def _without_warm_up(times: Times, most: int) -> tuple[Times, _Floats]:
     usual, count = float(np.median(times.steps)), 0
     while count < min(most, len(times.steps) - 2) and times.steps[count] > _SLOW * usual:
         count += 1
-    wall, busy, events = (each[:, count:] for each in (times.wall, times.busy, times.events))
-    return Times(times.names, wall, busy, events, times.steps[count:]), times.steps[:count]
+    after = slice(count, None)
+    left = Times(times.names, times.wall[:, after], times.busy[:, after], times.events[:, after], times.steps[after])
+    return left, times.steps[:count]
 
 
 def _hottest(program: Program, times: Times, total: float) -> tuple[Hot, ...]:

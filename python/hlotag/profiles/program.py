@@ -142,11 +142,11 @@ class Program:
             for owner in each.owners:
                 op = self._ops[owner]
                 # Of several operations, each keeps its own place.
-                place = (each.scope, each.phase) if len(each.owners) == 1 and each.phase else (op.scope, op.phase)
+                scope, phase = (each.scope, each.phase) if len(each.owners) == 1 and each.phase else (op.scope, op.phase)
                 effort = 1 if is_idle else each.effort * each.runs
-                work[owner, *place] = work.get((owner, *place), 0) + effort / len(each.owners)
+                work[owner, scope, phase] = work.get((owner, scope, phase), 0) + effort / len(each.owners)
         total = sum(work.values())
-        parts = [Part(self._ops[owner], *place, effort / total) for (owner, *place), effort in work.items()]
+        parts = [Part(self._ops[owner], scope, phase, effort / total) for (owner, scope, phase), effort in work.items()]
         return tuple(sorted(parts, key=lambda part: (-part.weight, part.op.id)))
 
     def grouping(self, by: str | Sequence[str] | None) -> list[tuple[str, Callable[[Part], str]]]:
