@@ -48,7 +48,8 @@ const PassInfo &Verify::staticInfo() {
   groups on each other.
 
 Groups are checked per block, with calls and the bodies of shard_maps inlined as in XLA: two calls of a function
-contribute two parts to one group. If that makes more than `max-inlined` operations, calls are not inlined, with a remark.
+contribute two parts to one group. If that makes more than `max-inlined` operations, calls are not inlined, with a
+remark.
 
 Ten warnings and ten errors are reported, then how many more there are.
 
