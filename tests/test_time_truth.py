@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import math
-
 import jax
 import pytest
 
@@ -12,12 +10,11 @@ import hlotag
 from hlotag.audits.collect import Audited, audit_and_compile
 from hlotag.audits.model import kernels
 from hlotag.hlo.module import of_executable
-from hlotag.profiles.program import Program
 from time_programs import PROGRAMS
 from time_truth import clock, judge, parse, work_of
+from work_invariants import find_fusions_that_disagree, find_products_not_held
 
 _STEPS = 4
-_PRODUCTS = {"dot_general", "convolution"}
 
 
 @pytest.fixture(scope="module")
@@ -63,30 +60,13 @@ def test_listed_flops_are_those_that_xla_counts(name, audited):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_kernel_has_a_product_that_it_does_not_hold(name, audited):
     program = audited(name)
-    (module,) = of_executable(program.compiled)
-    found: dict[str, set[str]] = {}
-    for instruction in module.instructions():
-        fusion = module.fusions.get(instruction.computation.id)
-        found.setdefault(fusion.name if fusion else instruction.name, set()).add(instruction.opcode)
-    said = {k.name for k in kernels(program.audit) for op in k.ops if op.name.rpartition(".")[2] in _PRODUCTS}
-    hold = {name for name, opcodes in found.items() if opcodes & {"dot", "convolution", "custom-call"}}
-    assert said <= hold
-    assert said or not any(opcodes & {"dot", "convolution"} for opcodes in found.values())
+    assert find_products_not_held(program.audit, of_executable(program.compiled)[0]) == set()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_fusion_has_the_tag_of_most_work_in_it(name, audited):
     program = audited(name)
-    (module,) = of_executable(program.compiled)
-    profiled = Program.of_audit(program.audit)
-    fusions = [i for i in module.instructions() if i.opcode == "fusion" and i.computation.id not in module.fusions]
-    for fusion in fusions:
-        work: dict[str, float] = {}
-        for part in profiled.parts(fusion.name):
-            value = profiled.values(part.op).get("part", "")
-            work[value] = work.get(value, 0.0) + part.weight
-        tag = fusion.attributes.get("part", "")
-        assert not work or math.isclose(work.get(tag, 0.0), max(work.values())), (fusion.name, tag, work)
+    assert find_fusions_that_disagree(program.audit, of_executable(program.compiled)[0], "part") == []
 
 
 def test_work_of_an_independent_parser_agrees(audited):

@@ -12,7 +12,7 @@ import pytest
 from jax import lax
 
 from hlotag.hlo.module import of_executable
-from hlotag.hlo.opcodes import Role, role_of
+from hlotag.hlo.opcodes import Role, replaces, role_of
 from hlotag.hlo.work import Work, find_callers, measure
 
 X = jnp.ones((8, 16, 16, 4))
@@ -108,6 +108,11 @@ ROLES = {
         *(("stablehlo.select_and_scatter", "scatter"), ("stablehlo.scatter", "select-and-scatter"), ("chlo.erf", "multiply")),
     ),
 }
+
+
+def test_parts_may_be_all_of_an_operation_but_a_sum_is_no_product():
+    pairs = (("chlo.erf", "multiply"), ("stablehlo.select_and_scatter", "scatter"), ("stablehlo.dot_general", "reduce"))
+    assert [replaces(*pair) for pair in pairs] == [True, True, False]
 
 
 @pytest.mark.parametrize("role", ROLES)

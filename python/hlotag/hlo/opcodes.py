@@ -186,9 +186,13 @@ def role_of(name: str, opcode: str) -> Role:
 
 
 def replaces(name: str, opcode: str) -> bool:
-    """Whether an instruction that is a part of an operation may be all that XLA left of the operation's arithmetic."""
+    """Whether an instruction that is a part of an operation may be all that XLA left of the operation's arithmetic.
+
+    A sum is no product, even if XLA made a product the sum of pointwise ones, which may be in another kernel.
+    """
     group = _HEAVY.get(opcode_of(name))
-    return group is None or (kind_of(opcode) == Kind.HEAVY and _HEAVY[base(opcode)] in _REWRITTEN.get(group, ()))
+    is_rewritten = kind_of(opcode) == Kind.HEAVY and _HEAVY[base(opcode)] in _REWRITTEN.get(group or "", ())
+    return group is None or (is_rewritten and group != "contraction")
 
 
 def collective_of(instruction: Instruction) -> str:

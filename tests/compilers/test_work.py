@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work that audits list, for GPU and TPU: flops as XLA counts them, products where they are, tags of fusions by work."""
+
+import jax
+import pytest
+from key_probes import PLATFORM
+
+import hlotag
+from hlotag.audits.collect import Audited, audit_and_compile
+from hlotag.hlo.module import of_executable
+from time_programs import PROGRAMS
+from work_invariants import find_fusions_that_disagree, find_products_not_held
+
+# XLA merges operations of two parts into one instruction, whose tag is the first one's, and whose work both share.
+_MERGED = 0.05
+# v5e's compiler sums by a window as wide as the array, and its cost analysis leaves that out.
+_NOT_COUNTED = {"dropout"}
+
+
+@pytest.fixture(scope="module", params=list(PROGRAMS))
+def program(request, compiler) -> Audited:
+    function, arguments = PROGRAMS[request.param]()
+    jax.clear_caches()  # What JAX traced before, for another test, has the devices of that.
+    with hlotag.stage():
+        return audit_and_compile(function, compiler.shapes(arguments), {})
+
+
+def test_no_kernel_has_a_product_that_it_does_not_hold(program):
+    assert find_products_not_held(program.audit, of_executable(program.compiled)[0]) == set()
+
+
+def test_a_fusion_has_the_tag_of_most_work_in_it(program):
+    assert find_fusions_that_disagree(program.audit, of_executable(program.compiled)[0], "part", _MERGED) == []
+
+
+@pytest.mark.skipif(PLATFORM == "gpu", reason="a compile-only client for GPU has no cost analysis")
+def test_listed_flops_are_those_that_xla_counts(program, request):
+    counted = program.compiled.cost_analysis()
+    if request.node.callspec.params["program"] in _NOT_COUNTED:
+        return
+    counted = counted[0] if isinstance(counted, list) else counted
+    expected = counted["flops"] + counted.get("transcendentals", 0.0)
+    assert sum(each.flops for each in program.audit.instructions) == pytest.approx(expected, rel=0.1)

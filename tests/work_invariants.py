@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an audit says of kernels, held against the instructions of the compiled module."""
+
+from __future__ import annotations
+
+from hlotag.audits import Audit
+from hlotag.audits.model import kernels
+from hlotag.hlo import HloModule
+from hlotag.profiles.program import Program
+
+_PRODUCTS = {"dot_general", "convolution"}
+_HOLD = {"dot", "convolution", "custom-call"}  # A library multiplies in a custom call.
+
+
+def find_products_not_held(audit: Audit, module: HloModule) -> set[str]:
+    """The kernels that are said to compute a product, and hold none."""
+    found: dict[str, set[str]] = {}
+    for instruction in module.instructions():
+        fusion = module.fusions.get(instruction.computation.id)
+        found.setdefault(fusion.name if fusion else instruction.name, set()).add(instruction.opcode)
+    said = {k.name for k in kernels(audit) for op in k.ops if op.name.rpartition(".")[2] in _PRODUCTS}
+    assert said or not any(opcodes & {"dot", "convolution"} for opcodes in found.values())
+    return {name for name in said if _HOLD.isdisjoint(found.get(name, ()))}
+
+
+def find_fusions_that_disagree(audit: Audit, module: HloModule, key: str, slack: float = 0.0) -> list[tuple[str, str]]:
+    """The fusions whose tag is not on most of the work in them, by more than `slack` of it, each with the tag."""
+    program, found = Program.of_audit(audit), []
+    for fusion in module.instructions():
+        if fusion.opcode != "fusion" or fusion.computation.id in module.fusions:
+            continue
+        work: dict[str, float] = {}
+        for part in program.parts(fusion.name):
+            value = program.values(part.op).get(key, "")
+            work[value] = work.get(value, 0.0) + part.weight
+        tag = fusion.attributes.get(key, "")
+        if work and work.get(tag, 0.0) < max(work.values()) - slack - 1e-9:
+            found.append((fusion.name, tag))
+    return found
