@@ -22,7 +22,7 @@ from hlotag.hlo import HloModule
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, collective_of, kind_of, may_be, opcode_of
 from hlotag.hlo.origins import place_of
-from hlotag.hlo.work import Caller, Roles, Work, find_callers, find_roles, measure
+from hlotag.hlo.work import Caller, Roles, find_callers, find_roles, measure
 from hlotag.tagging import keys
 
 _GONE = (TagState.FOLDED, TagState.DEAD, TagState.CSED)
@@ -34,6 +34,7 @@ _NO_EVIDENCE = {"constant", "fusion", "parameter"}
 _NEVER_MOVED_FROM = {"stablehlo.constant", "func.call"}
 # What is never an event of its own.
 _NEVER_RUN = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
+_NO_ROLES = Roles()
 # The `by` of tags that are missing in XLA's first module already.
 CONVERSION = "conversion to HLO"
 # Limit of dataflow steps from a stray tag to the operation that lacks it.
@@ -89,18 +90,23 @@ class Capture:
             joined = {i: tuple(dict.fromkeys((*found, *self.stands_for.get(i, ())))) for i, found in joined.items()}
         last = self.last or self.module
         work, callers, fusions = measure(last), find_callers(last), last.fusions
-        by_name = {i.name: i for i in work}
+        by_name = {i.name: i for i in work} if self.last else {}
         roles = find_roles(joined, [op.name for op in ops])
+        # By computation, what an instruction in it has after its own fields.
+        around = {number: (fusions[number].name if number in fusions else "", caller) for number, caller in callers.items()}
+        outside = "", Caller()
 
         def instruction(i: Instruction, running: Instruction) -> model.Instruction:
+            fusion, caller = around.get(running.computation.id, outside)
             place = self._place_of(i, [ops[number] for number in joined.get(i, ())], default)
-            fusion, caller = fusions.get(running.computation.id), callers.get(running.computation.id, Caller())
-            done = work.get(running, Work()), caller.runs, caller.name
-            return model.Instruction(
-                i.name, i.opcode, fusion.name if fusion else "", *roles.get(i, Roles()), *place, *done[0], *done[1:]
-            )
+            flops, size, effort = work[running]
+            doing = roles.get(i, _NO_ROLES)
+            return model.Instruction(i.name, i.opcode, fusion, *doing, *place, flops, size, effort, caller.runs, caller.name)
 
-        found = [instruction(i, by_name[i.name]) for i in joined if i.name in by_name]
+        if self.last:
+            found = [instruction(i, by_name[i.name]) for i in joined if i.name in by_name]
+        else:
+            found = [instruction(i, i) for i in joined]
         known = {each.kernel for each in found}
         others = (i for i in work if i.computation.id not in fusions and i.opcode not in _NEVER_RUN and i.name not in known)
         return found + [instruction(i, i) for i in others]

@@ -194,7 +194,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
         return Audit(
             name=first.name,
             ops=ops,
-            tags=[tag._replace(op=ops[tag.op.id]) for tag in tags],
+            tags=[Tag(tag.key, tag.value, ops[tag.op.id], tag.steps) for tag in tags],
             instructions=instructions,
             strays=found.strays,
             effects=effects.find(tags, program.ops, schedule, None, platform),

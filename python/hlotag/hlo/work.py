@@ -53,27 +53,35 @@ def measure(module: HloModule) -> dict[Instruction, Work]:
     return dict(zip(module.instructions(), map(Work._make, measured), strict=True))
 
 
-def find_roles(joined: Mapping[Instruction, Sequence[int]], names: Sequence[str]) -> dict[Instruction, Roles]:
+def find_roles(joined: Mapping[Instruction, tuple[int, ...]], names: Sequence[str]) -> dict[Instruction, Roles]:
     """Finds what each instruction does for the operations that it came from; `names` are those of the operations.
 
     The parts of an operation that no instruction computes as a whole compute it together.
     """
-    found = {i: [(number, _role(names[number], i)) for number in numbers] for i, numbers in joined.items()}
-    whole = {number for roles in found.values() for number, role in roles if role == Role.COMPUTES}
+    whole: set[int] = set()
+    found: dict[Instruction, Roles] = {}
+    others: list[tuple[Instruction, list[Role]]] = []
+    for instruction, numbers in joined.items():
+        opcode = instruction.opcode
+        if opcode == "custom-call" and is_glue_call(instruction):
+            found[instruction] = Roles(carries=numbers)
+            continue
+        roles = [opcodes.role_of(names[number], opcode) for number in numbers]
+        if roles.count(Role.COMPUTES) == len(roles):
+            found[instruction] = Roles(numbers)
+            whole.update(numbers)
+        else:
+            found[instruction] = Roles()  # Keeps the order.
+            others.append((instruction, roles))
+            whole.update([number for number, role in zip(numbers, roles, strict=True) if role is Role.COMPUTES])
 
-    def final(instruction: Instruction, number: int, role: Role) -> Role:
-        is_all = role == Role.PART and number not in whole and opcodes.replaces(names[number], instruction.opcode)
-        return Role.COMPUTES if is_all else role
-
-    return {i: _by_role([(number, final(i, number, role)) for number, role in roles]) for i, roles in found.items()}
-
-
-def _role(name: str, instruction: Instruction) -> Role:
-    return Role.CARRIES if is_glue_call(instruction) else opcodes.role_of(name, instruction.opcode)
-
-
-def _by_role(roles: Sequence[tuple[int, Role]]) -> Roles:
-    return Roles(*(tuple([number for number, role in roles if role == wanted]) for wanted in Role))
+    for instruction, roles in others:
+        by_role: dict[Role, list[int]] = {role: [] for role in Role}
+        for number, role in zip(joined[instruction], roles, strict=True):
+            is_all = role is Role.PART and number not in whole and opcodes.replaces(names[number], instruction.opcode)
+            by_role[Role.COMPUTES if is_all else role].append(number)
+        found[instruction] = Roles(*map(tuple, by_role.values()))
+    return found
 
 
 def is_glue_call(instruction: Instruction) -> bool:
