@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import threading
 from collections.abc import Callable
@@ -12,10 +11,8 @@ from inspect import Parameter, signature
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from jax import stages
 from jax._src import cache_key, compiler, core, xla_metadata_lib
 from jax._src.core import Primitive
-from jax._src.export import _export
 from jax._src.interpreters import ad, mlir
 from jax._src.interpreters import partial_eval as pe
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace
@@ -312,46 +309,6 @@ def scope_patch(text_of: Callable[[str], str]) -> Patch:
 
     purpose = Purpose("scopes named like a transformation, `transpose(x)`", "operations in them get derived tags")
     return SwitchingPatch(Scope, "wrap", "self, stack", wrap, purpose)
-
-
-def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:
-    """Replaces `make`, the function that makes an export's gradient, by `keep(make)`.
-
-    `Exported.serialize(vjp_order=...)` traces and lowers the gradient when it is called, not when the export is made.
-    """
-
-    def export_lowered(original, *args, **kwargs):
-        exported = original(*args, **kwargs)
-        make = exported._get_vjp
-        return exported if make is None else dataclasses.replace(exported, _get_vjp=keep(make))
-
-    purpose = Purpose("the stage of an export's gradient", "the gradient has the stage in which it is serialized")
-    return Patch(_export, "_export_lowered", "lowered", export_lowered, purpose)
-
-
-def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
-    """Gives programs that are traced while the patch is installed `keep(lower)` as their method `lower`.
-
-    The result of `jit(f).trace(...)` may be lowered later, in another stage. No public hook knows when it was traced.
-    """
-
-    def init(original: Callable, self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        if type(self) is stages.Traced:
-            object.__setattr__(self, "__class__", _KeptTraced)
-            object.__setattr__(self, "_hlotag_lower", keep(stages.Traced.lower))
-
-    purpose = Purpose("a program is lowered in the stage that traced it", "it has the stage in which it is lowered")
-    return Patch(stages.Traced, "__init__", "self", init, purpose)
-
-
-class _KeptTraced(stages.Traced):
-    """A `Traced` with its own `lower`. A bound method as attribute would be a reference cycle, which keeps the program alive."""
-
-    _hlotag_lower: Callable[..., Any]
-
-    def lower(self, *args, **kwargs):
-        return self._hlotag_lower(self, *args, **kwargs)
 
 
 def compile_patch(compile_module: Callable[..., Any]) -> Patch:

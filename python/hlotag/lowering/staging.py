@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -299,19 +298,6 @@ def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: 
     return result
 
 
-def _in_current_stage(lower: Callable) -> Callable:
-    """Wraps `lower`, which lowers a program later, so that it runs in the stage in which the program is traced."""
-    scopes.stages.check()
-    current = active()
-
-    @functools.wraps(lower)
-    def lower_in_stage(*args: Any, **kwargs: Any) -> Any:
-        with under(current):
-            return lower(*args, **kwargs)
-
-    return lower_in_stage
-
-
 def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Converts the metadata of JAX's own block to the form of hlotag's blocks, if a stage is active."""
     # JAX also calls this for each equation that it evaluates. Then all values are text already.
@@ -335,8 +321,6 @@ HOOKS = Hooks(
     *_compat.hooks.metadata_call_patch(call_of_jax),
     _compat.hooks.block_patch(_block_metadata),
     _compat.hooks.lowering_patch(_lower),
-    _compat.hooks.export_patch(_in_current_stage),
-    _compat.hooks.traced_patch(_in_current_stage),
 )
 
 
