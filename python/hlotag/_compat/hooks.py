@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from inspect import Parameter, signature
-from itertools import zip_longest
+from inspect import signature
 from typing import Any, NamedTuple
 
 from jax._src import cache_key, compiler, core, xla_metadata_lib
@@ -109,19 +108,17 @@ class Patch:
         return vars(self._owner).get(self._name)
 
 
-def _check_parameters(function: Any, expected: list[str]) -> None:
-    """Raises ImportError unless `function` begins with the `expected` parameters, or has `*args` (as wrappers do)."""
+def _check_parameters(function: Any, passed: list[str]) -> None:
+    """Raises ImportError unless `function` can be called with as many arguments by position, whatever it calls them."""
     try:
-        parameters = signature(function).parameters.values()
+        parameters = signature(function)
     except (TypeError, ValueError):  # Some functions in C have no signature.
         return
-    found = [{Parameter.VAR_POSITIONAL: "*args", Parameter.KEYWORD_ONLY: "*"}.get(each.kind, each.name) for each in parameters]
-    for want, have in zip_longest(expected, found[: len(expected)]):
-        if have == "*args":
-            return
-        if have != want:
-            text = f"{function.__module__}.{function.__qualname__} takes {signature(function)}, not ({', '.join(expected)}, ...)"
-            raise ImportError(text)
+    try:
+        parameters.bind_partial(*passed)
+    except TypeError as error:
+        name = f"{function.__module__}.{function.__qualname__}"
+        raise ImportError(f"{name} takes {parameters}, not ({', '.join(passed)}, ...)") from error
 
 
 def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
