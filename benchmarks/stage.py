@@ -135,7 +135,7 @@ def lowering(layers: int, repeat: int, clock: Clock = time.process_time) -> tupl
     once(hlotag.stage)
     pairs, parts = [], []
     for turn in range(repeat):
-        # Not `stage(None)`, within which hlotag's hooks are in JAX all the same.
+        # JAX alone is hlotag without a stage: its wrappers pass through.
         variants = [nullcontext, hlotag.stage][:: 1 if turn % 2 else -1]
         times = {variant: once(variant) for variant in variants}
         pairs.append((times[nullcontext], times[hlotag.stage]))

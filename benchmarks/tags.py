@@ -59,7 +59,7 @@ def main() -> None:
     arguments.add_argument("--layers", type=int, default=24)
     arguments.add_argument("--repeat", type=int, default=7)
     options = arguments.parse_args()
-    # Not `stage(None)`, within which hlotag's hooks are in JAX all the same.
+    # JAX alone is hlotag without a stage: its wrappers pass through.
     tags, off, on = xla_metadata.set_xla_metadata, nullcontext, hlotag.stage
     variants = {
         "JAX alone, no tags": (off, untagged),

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 import hlotag
+from hlotag.lowering.staging import under
 
 PACKAGE = os.path.dirname(hlotag.__file__)
 X = jnp.arange(4.0)
@@ -53,8 +54,14 @@ def block() -> None:
 
 
 def lowering() -> Callable[[], Any]:
-    with hlotag.stage(rules=RULES):
-        return function().trace(X).lower
+    with hlotag.stage(rules=RULES) as stage:
+        traced = function().trace(X)
+
+    def lower() -> None:
+        with under(stage):
+            traced.lower()
+
+    return lower
 
 
 def compiling() -> Callable[[], Any]:

@@ -136,14 +136,17 @@ def test_a_failure_to_record_is_an_exception(run_python, made):
     """C++ exceptions never unwind through the interpreter."""
     code = f"""
 from hlotag import _core
-switch = _core.Switch()
-switch.is_on = True
+stages, rules = _core.Switch(), _core.Switch()
+stages.uses = 1
 
 class Trace:
     __slots__ = ()
 
-recorded = _core.recorded(lambda *_: {made}, switch, Trace)
-in_bind = _core.in_bind(lambda self: recorded.__get__(self)(), switch, Trace)
+def not_called(*_):
+    raise AssertionError
+
+recorded = _core.recorded(lambda *_: {made}, stages, not_called, rules, Trace)
+in_bind = _core.in_bind(lambda self: recorded.__get__(self)(), stages, not_called, rules, Trace)
 try:
     in_bind.__get__(Trace())()
 except (TypeError, IndexError) as error:

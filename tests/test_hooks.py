@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hlotag's patches of JAX, beside those of other libraries."""
+"""hlotag's wrappers of JAX's functions: installed once, silent without a stage, and beside those of other libraries."""
 
 import functools
-import re
-import weakref
+import json
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
-from jax._src import cache_key, compiler, core, stages
+from jax._src import cache_key, compiler, core
 from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
 
 import hlotag
-from hlotag.audits.classify import no_collection
-from hlotag.lowering import hlo_stage, staging
-from hlotag.tagging import rule_hooks
 from programs import X
 
 PLACES = {
@@ -25,46 +20,130 @@ PLACES = {
     "make_eqn": (pe.DynamicJaxprTrace, "make_eqn"),
     "lower": (mlir, "lower_jaxpr_to_module"),
     "subcomp": (mlir, "jaxpr_subcomp"),
-    "Traced": (stages.Traced, "__init__"),
     "compile": (compiler, "backend_compile_and_load"),
     "cache_key": (cache_key, "get"),
 }
 
+WRAPPERS = """
+import jax, jax.numpy as jnp, hlotag
+from hlotag.lowering import staging
+
+def there():
+    return [
+        vars(patch._owner).get(patch._name) if hasattr(patch, "_owner") else patch._rules[patch._primitive]
+        for patch in staging.PATCHES
+    ]
+
+def are_same(before):
+    return [a is b for a, b in zip(before, there())]
+
+untouched = there()
+with hlotag.stage(None):
+    print(set(are_same(untouched)))
+with hlotag.stage():
+    first = there()
+print(set(are_same(untouched)), len(first))
+hlotag.enable(rules=[hlotag.Rule({"r": "1"}, op="sine", scope="here", function="f", source="*.py")])
+jax.jit(jnp.sin).lower(1.0)
+hlotag.disable()
+print(set(are_same(first)))
+"""
+
+
+def test_the_first_stage_wraps_once_and_for_all(run_python):
+    import_alone, (in_stage, count), afterwards = (
+        line.split() for line in run_python(WRAPPERS, PYTHONWARNINGS="ignore").stdout.splitlines()
+    )
+    assert (import_alone, in_stage, afterwards) == (["{True}"], "{False}", ["{True}"]) and int(count) > 15
+
+
+INACTIVE = """
+import json, sys
+from collections import Counter
+from functools import partial
+
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax, monitoring
+from jax.experimental.xla_metadata import set_xla_metadata
+
+events, traced = Counter(), []
+jax.monitoring.register_event_duration_secs_listener(lambda name, *_, **__: events.update([name]))
+jax.monitoring.register_event_listener(lambda name, **_: events.update([name]))
+
+@jax.custom_vjp
+def ruled(x):
+    return jnp.sin(x)
+
+ruled.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (set_xla_metadata(g * jnp.cos(x), of="rule"),))
+
+@jax.jit
+def inner(x):
+    traced.append("inner")
+    with jax.named_scope("transpose(x)"), set_xla_metadata(block=True, gone=None):
+        return set_xla_metadata(jnp.tanh(x), k="v")
+
+def f(x):
+    traced.append("f")
+    y = lax.scan(lambda c, _: (inner(c), None), ruled(x), length=3)[0]
+    return jax.checkpoint(lambda y: jnp.sum(inner(y) * inner(x)))(y)
+
+def run(turn_on=None):
+    x = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
+    step = jax.jit(jax.value_and_grad(f))
+    lowered = [step.lower(x), jax.jit(jax.vmap(f)).lower(x[None]), jax.jit(jax.jvp, static_argnums=0).lower(inner, (x,), (x,))]
+    exported = jax.export.export(step)(x)
+    results = [step(x) for _ in range(3)] + [jax.jit(exported.call)(x), jax.grad(f)(x)]
+    return {
+        "texts": [each.as_text(debug_info=True) for each in lowered] + [exported.mlir_module(), lowered[0].compile().as_text()],
+        "results": [np.asarray(leaf).tobytes().hex() for leaf in jax.tree.leaves(results)],
+        "traced": Counter(traced),
+        "events": events,
+    }
+"""
+# What runs before: nothing of hlotag, or a stage with every kind of rule, which has ended.
+NEVER_ON = "other = jax.jit(lambda x: jnp.cos(x) + 1); other(1.0); jax.clear_caches(); events.clear()"
+WAS_ON = """
+import hlotag
+rules = [hlotag.Rule({"r": "1"}, op="*", scope="*", function="*", source="*"), hlotag.Rule({"o": "1"}, op="*")]
+with hlotag.stage(rules=rules):
+    jax.jit(jax.grad(lambda x: hlotag.tag(jnp.cos(x), {"k": "v"}, grad={"k": "w"}))).lower(1.0).compile()
+hlotag.enable()
+jax.jit(lambda x: hlotag.tag(jnp.cos(x), {"k": "v"}))(1.0)
+hlotag.disable()
+jax.clear_caches()
+traced.clear(), events.clear()
+"""
+
+
+def test_without_a_stage_modules_caches_and_results_are_those_of_jax(run_python):
+    found = []
+    for before in (NEVER_ON, WAS_ON):
+        code = f"{INACTIVE}\nexec({before!r})\njson.dump(run(), sys.stdout)"
+        found.append(json.loads(run_python(code, PYTHONWARNINGS="ignore", JAX_ENABLE_COMPILATION_CACHE="0").stdout))
+    never, was = found
+    assert was == never
+    assert all(tag in never["texts"][0] for tag in ('block = "true"', 'k = "v"', 'of = "rule"'))
+    assert never["traced"]["f"] > 1 and len(never["events"]) > 2
+
 
 class Other:
-    """A library that patches, too."""
+    """A library that wraps, too."""
 
     def __init__(self, owner, name):
         self.owner, self.name, self.calls = owner, name, 0
 
-    def patch(self):
-        self.seen = self.current()
+    def wrap(self):
+        self.seen = vars(self.owner)[self.name]
         below = getattr(self.owner, self.name)
 
-        def patched(*args, **kwargs):
+        def wrapped(*args, **kwargs):
             self.calls += 1
             return below(*args, **kwargs)
 
-        self.patched = patched
-        setattr(self.owner, self.name, patched)
+        setattr(self.owner, self.name, wrapped)
 
     def restore(self):
         setattr(self.owner, self.name, self.seen)
-
-    def current(self):
-        return vars(self.owner)[self.name]
-
-
-@pytest.fixture(params=PLACES.values(), ids=PLACES)
-def other(request):
-    hlotag.disable()
-    hlotag.disable()
-    other = Other(*request.param)
-    at_first = other.current()
-    yield other
-    hlotag.disable()
-    hlotag.disable()
-    assert other.current() is at_first
 
 
 def tags():
@@ -82,98 +161,72 @@ def expected():
     return on
 
 
-def patch_over_ours(other):
-    """Patches while hlotag is on, and turns hlotag off."""
-    hlotag.enable()
-    tags()
-    other.patch()
-    hlotag.disable()
-    hlotag.disable()
-
-
-def test_a_patch_made_after_ours_outlives_it(other):
-    on = expected()
-    patch_over_ours(other)
-    assert other.current() is other.patched
-    calls = other.calls
-    off = tags()
-    assert other.calls > calls and off != on
-    hlotag.enable()
-    assert tags() == on
-    other.restore()
-    assert tags() == on, "what it saw, and puts back, is our wrapper"
-    hlotag.disable()
-
-
-def test_our_wrapper_put_back_while_we_are_off_is_passed_through(other):
-    on = expected()
-    patch_over_ours(other)
-    other.restore()
-    assert tags() != on
-    for _ in range(2):
-        hlotag.enable()
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_a_wrapper_over_ours_comes_and_goes(place):
+    on, other = expected(), Other(*place)
+    other.wrap()
+    try:
+        off = tags()
+        assert other.calls > 0 and off != on
+        with hlotag.stage():
+            assert tags() == on
+    finally:
+        other.restore()
+    assert tags() == off
+    with hlotag.stage():
         assert tags() == on
-        hlotag.disable()
 
 
-def test_a_patch_made_before_ours_may_go_first(other):
-    on = expected()
-    other.patch()
-    hlotag.enable()
-    tags()
-    other.restore()
-    hlotag.disable()
-    hlotag.disable()
-    hlotag.enable()
-    assert tags() == on
+BELOW = """
+import jax, jax.numpy as jnp
+from jax._src import cache_key, compiler, core
+from jax._src.interpreters import mlir, partial_eval as pe
+
+PLACES = [
+    (core.Primitive, "bind"), (core.Primitive, "bind_with_trace"), (pe.DynamicJaxprTrace, "make_eqn"),
+    (mlir, "lower_jaxpr_to_module"), (mlir, "jaxpr_subcomp"), (compiler, "backend_compile_and_load"), (cache_key, "get"),
+]
+calls = {place: 0 for place in PLACES}
+
+def other(place, below):
+    def wrapped(*args, **kwargs):
+        calls[place] += 1
+        return below(*args, **kwargs)
+
+    def lower(name, program, *args, **kwargs):
+        return wrapped(name, program, *args, **kwargs)
+
+    return lower if place == (mlir, "lower_jaxpr_to_module") else wrapped
+
+untouched = {place: vars(place[0])[place[1]] for place in PLACES}
+for (owner, name), below in untouched.items():
+    setattr(owner, name, other((owner, name), below))
+
+import hlotag
+
+def tags():
+    lowered = jax.jit(jax.grad(lambda x: hlotag.set_xla_metadata(jnp.sin(x), k="v").sum())).lower(jnp.ones(4))
+    return lowered.as_text().count('k = "v"'), lowered.compile().as_text().count('k="v"')
+
+with hlotag.stage():
+    print(*tags(), min(calls.values()) > 0)
+"""
 
 
-def test_a_trace_keeps_its_stage_and_no_reference_cycle():
-    with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="sine")]):
-        traced = jax.jit(lambda x: jnp.sin(x)).trace(X)
-    assert isinstance(traced, stages.Traced) and 'k = "v"' in traced.lower().as_text()
-    gone = weakref.ref(traced)
-    with no_collection():
-        del traced
-        assert gone() is None
+RESTORED = """
+for (owner, name), below in untouched.items():
+    setattr(owner, name, below)
+with hlotag.stage():
+    print(*tags(), len([place for place, below in untouched.items() if vars(place[0])[place[1]] is below]))
+"""
 
 
-def patched():
-    """What is at each place that hlotag patches."""
-    found = {}
-    for patch in (patch for each in (staging.HOOKS, hlo_stage.HOOKS, *rule_hooks.ALL) for patch in each.patches):
-        if hasattr(patch, "_owner"):
-            found[patch._owner, patch._name] = vars(patch._owner).get(patch._name)
-        else:
-            found[patch._primitive] = patch._rules[patch._primitive]
-    assert len(found) > 15
-    return found
+def test_a_wrapper_below_ours_may_name_its_parameters_as_it_likes(run_python):
+    done = run_python(BELOW, JAX_COMPILATION_CACHE_DIR="cache")
+    assert done.stdout.split() == ["2", "1", "True"] and "TagDropped" not in done.stderr
 
 
-def test_disable_takes_every_patch_away_whatever_ran_before():
-    hlotag.disable()
-    before = patched()
-    rules = [hlotag.Rule({"r": "1"}, op="sine", scope="here", function="f", source="*.py")]
-    for _ in range(2):
-        with hlotag.stage(rules=rules):
-            _, vjp = jax.vjp(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "w"}), X)
-            kept = jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}, grad={})).lower(X)
-        hlotag.enable(rules=rules)
-        tags()
-        assert all(now is not before[place] for place, now in patched().items())
-        hlotag.disable()
-        assert patched() == before
-    assert vjp and kept
-
-
-def test_reserved_entries_of_old_traces_are_empty():
-    rules = [hlotag.Rule({"r": "1"}, op="sine", scope="here"), hlotag.Rule({"s": "1"}, op="cosine")]
-    with hlotag.stage(rules=rules):
-        _, vjp = jax.vjp(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}, grad={"k": "w"}, remat="drop"), X)
-        with hlotag.tagged({"b": "1"}, grad={"b": "2"}), jax.named_scope("here"):
-            _, block = jax.vjp(jnp.sin, X)
-    hlotag.disable()
-    for f in (vjp, block):
-        text = jax.jit(f).lower(X).as_text()
-        assert set(re.findall(r'hlotag\.[\w.]* = "(.*?)"', text)) == {""}
-        np.testing.assert_array_equal(jax.jit(f)(X)[0], X * jnp.cos(X))
+def test_where_ours_is_gone_the_next_stage_wraps_again(run_python):
+    """`mock.patch` puts back what it found, without our wrapper."""
+    done = run_python(f"import hlotag.lowering.staging\n{BELOW}{RESTORED}", JAX_COMPILATION_CACHE_DIR="cache")
+    assert done.stdout.split() == ["2", "1", "True", "2", "1", "0"]

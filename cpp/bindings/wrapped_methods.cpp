@@ -32,29 +32,34 @@ PyObject *callOriginal(PyObject *original, PyObject *self, Arguments arguments, 
   return PyObject_Vectorcall(original, given, count + 1, names);
 }
 
-/// A wrapper that is off only calls the original.
+/// Counts who needs a wrapper. One that nobody needs only calls the original.
 struct Switch {
-  bool isOn = false;
+  int uses = 0;
 };
 
 /// A method that is wrapped, by one wrapper at a time.
 struct WrappedMethod {
   PyObject *original = nullptr; // the unwrapped method
-  const Switch *itsSwitch = nullptr;
+  const Switch *stages = nullptr;
+  PyObject *inRules = nullptr; // calls `original`, as rules need it
+  const Switch *rules = nullptr;
+
+  bool isOn() const { return stages->uses != 0; }
+  PyObject *inner() const { return rules && rules->uses != 0 ? inRules : original; }
 };
 
 WrappedMethod bind, bindWithTrace, makeEqn, newEqnRecipe;
 
 PyObject *callBind(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  if (!bind.itsSwitch->isOn)
+  if (!bind.isOn())
     return callOriginal(bind.original, self, arguments, count, names);
   OpenBind open;
-  return callOriginal(bind.original, self, arguments, count, names);
+  return callOriginal(bind.inner(), self, arguments, count, names);
 }
 
 PyObject *callBindWithTrace(PyObject *self, Arguments arguments, Py_ssize_t count,
                             PyObject *names) {
-  if (OpenBind::innermost || !bindWithTrace.itsSwitch->isOn)
+  if (OpenBind::innermost || !bindWithTrace.isOn())
     return callOriginal(bindWithTrace.original, self, arguments, count, names);
   OpenBind open;
   return callOriginal(bindWithTrace.original, self, arguments, count, names);
@@ -77,8 +82,8 @@ template <class Record> PyObject *returnAfter(nb::object result, Record &&record
 }
 
 PyObject *recordEquation(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  nb::object result = nb::steal(callOriginal(makeEqn.original, self, arguments, count, names));
-  if (!result || !makeEqn.itsSwitch->isOn)
+  nb::object result = nb::steal(callOriginal(makeEqn.inner(), self, arguments, count, names));
+  if (!result || !makeEqn.isOn())
     return result.release().ptr();
   nb::handle equation = result;
   return returnAfter(std::move(result), [&] { hlotag::python::record(self, equation[0]); });
@@ -86,9 +91,8 @@ PyObject *recordEquation(PyObject *self, Arguments arguments, Py_ssize_t count, 
 
 /// Records the tracers of a recipe: recipes are tuples, which have no weak references.
 PyObject *recordRecipe(PyObject *, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  nb::object recipe =
-      nb::steal(PyObject_Vectorcall(newEqnRecipe.original, arguments, count, names));
-  if (!recipe || !newEqnRecipe.itsSwitch->isOn)
+  nb::object recipe = nb::steal(PyObject_Vectorcall(newEqnRecipe.inner(), arguments, count, names));
+  if (!recipe || !newEqnRecipe.isOn())
     return recipe.release().ptr();
   nb::handle made = recipe;
   return returnAfter(std::move(recipe), [&] {
@@ -118,46 +122,67 @@ PyMethodDef newEqnRecipeFunction = {
     "new_eqn_recipe", asFunction(recordRecipe), anyArguments,
     "new_eqn_recipe(*args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
 
-void wrap(WrappedMethod &wrapped, nb::handle original, nb::handle itsSwitch) {
+/// Patches live as long as the process, and so do their switches.
+const Switch *kept(nb::handle aSwitch) { return nb::inst_ptr<Switch>(aSwitch.inc_ref()); }
+
+void wrap(WrappedMethod &wrapped, nb::handle original, nb::handle stages) {
   nb::object before = nb::steal(std::exchange(wrapped.original, original.inc_ref().ptr()));
-  wrapped.itsSwitch =
-      nb::inst_ptr<Switch>(itsSwitch.inc_ref()); // Patches live as long as the process.
+  wrapped.stages = kept(stages);
 }
 
-/// Makes a method of the class `owner` that replaces `original`.
-nb::object wrapMethod(WrappedMethod &wrapped, PyMethodDef &method, nb::handle original,
-                      nb::handle itsSwitch, nb::handle owner) {
-  wrap(wrapped, original, itsSwitch);
+void wrap(WrappedMethod &wrapped, nb::handle original, nb::handle stages, nb::handle inRules,
+          nb::handle rules) {
+  wrap(wrapped, original, stages);
+  nb::object before = nb::steal(std::exchange(wrapped.inRules, inRules.inc_ref().ptr()));
+  wrapped.rules = kept(rules);
+}
+
+/// Makes a method of the class `owner`.
+nb::object makeMethod(PyMethodDef &method, nb::handle owner) {
   return nb::steal(PyDescr_NewMethod(reinterpret_cast<PyTypeObject *>(owner.ptr()), &method));
 }
 
 } // namespace
 
 void hlotag::python::bindWrappedMethods(nb::module_ &m) {
+  using SwitchHandle = nb::handle_t<Switch>;
   nb::class_<Switch>(m, "Switch",
-                     "Turns a wrapper on. A wrapper that is off only calls the original.")
+                     "Counts who needs a wrapper. One that nobody needs only calls the original.")
       .def(nb::init<>())
-      .def_rw("is_on", &Switch::isOn);
-  auto wraps = [&m](const char *name, WrappedMethod &wrapped, PyMethodDef &method,
-                    const char *doc) {
-    m.def(
-        name,
-        [&wrapped, &method](nb::handle original, nb::handle_t<Switch> itsSwitch, nb::handle owner) {
-          return wrapMethod(wrapped, method, original, itsSwitch, owner);
-        },
-        nb::arg("original"), nb::arg("switch"), nb::arg("owner"), doc);
-  };
-  wraps("in_bind", bind, bindMethod, "`Primitive.bind`, recorded while it runs.");
-  wraps("in_some_bind", bindWithTrace, bindWithTraceMethod,
-        "`Primitive.bind_with_trace`, recorded unless a bind runs already.");
-  wraps("recorded", makeEqn, makeEqnMethod,
-        "`DynamicJaxprTrace.make_eqn`; records its equations with the innermost bind.");
+      .def_rw("uses", &Switch::uses);
+  m.def(
+      "in_bind",
+      [](nb::handle original, SwitchHandle stages, nb::handle inRules, SwitchHandle rules,
+         nb::handle owner) {
+        wrap(bind, original, stages, inRules, rules);
+        return makeMethod(bindMethod, owner);
+      },
+      nb::arg("original"), nb::arg("stages"), nb::arg("in_rules"), nb::arg("rules"),
+      nb::arg("owner"), "`Primitive.bind`, recorded while it runs.");
+  m.def(
+      "in_some_bind",
+      [](nb::handle original, SwitchHandle stages, nb::handle owner) {
+        wrap(bindWithTrace, original, stages);
+        return makeMethod(bindWithTraceMethod, owner);
+      },
+      nb::arg("original"), nb::arg("stages"), nb::arg("owner"),
+      "`Primitive.bind_with_trace`, recorded unless a bind runs already.");
+  m.def(
+      "recorded",
+      [](nb::handle original, SwitchHandle stages, nb::handle inRules, SwitchHandle rules,
+         nb::handle owner) {
+        wrap(makeEqn, original, stages, inRules, rules);
+        return makeMethod(makeEqnMethod, owner);
+      },
+      nb::arg("original"), nb::arg("stages"), nb::arg("in_rules"), nb::arg("rules"),
+      nb::arg("owner"),
+      "`DynamicJaxprTrace.make_eqn`; records its equations with the innermost bind.");
   m.def(
       "recorded_recipe",
-      [](nb::handle original, nb::handle_t<Switch> itsSwitch) {
-        wrap(newEqnRecipe, original, itsSwitch);
+      [](nb::handle original, SwitchHandle stages, nb::handle inRules, SwitchHandle rules) {
+        wrap(newEqnRecipe, original, stages, inRules, rules);
         return nb::steal(PyCFunction_New(&newEqnRecipeFunction, nullptr));
       },
-      nb::arg("original"), nb::arg("switch"),
+      nb::arg("original"), nb::arg("stages"), nb::arg("in_rules"), nb::arg("rules"),
       "`new_eqn_recipe`; records the tracers of its recipes, as equations.");
 }

@@ -17,7 +17,7 @@ from jax._src import custom_derivatives, hijax, source_info_util
 from jax._src.interpreters import ad
 from jax._src.interpreters import partial_eval as pe
 
-from hlotag._compat.hooks import Patch, Purpose, RegisteredPatch, SwitchingPatch
+from hlotag._compat.hooks import STAGES, Patch, Purpose, RegisteredPatch, around_in_stage
 
 # JAX's transposes that call functions of the user's.
 _FANCY = (ad.custom_lin_p, hijax.call_hi_primitive_linearized_p, hijax.call_hi_primitive_p)
@@ -72,9 +72,9 @@ def backward_rule_patches(block: Block) -> tuple[Any, ...]:
     of_solve = purpose._replace(use="tags in the `transpose_solve` of `custom_linear_solve`")
     fancy = (primitive for primitive in _FANCY if primitive in ad.fancy_transposes)
     return (
-        *(RegisteredPatch(ad.fancy_transposes, primitive, call, purpose, "ad.fancy_transposes") for primitive in fancy),
-        Patch(ad, "get_primitive_transpose", "p", rule_of, of_others),
-        SwitchingPatch(pe, "trace_to_jaxpr", "fun, in_avals, debug_info", functools.partial(_Tracing, block), of_solve),
+        *(RegisteredPatch(ad.fancy_transposes, each, around_in_stage(call), purpose, "ad.fancy_transposes") for each in fancy),
+        Patch(ad, "get_primitive_transpose", "p", around_in_stage(rule_of), of_others),
+        Patch(pe, "trace_to_jaxpr", "fun, in_avals, debug_info", functools.partial(_Tracing, block), of_solve),
     )
 
 
@@ -88,12 +88,12 @@ def _is_users(rule: Any) -> bool:
 class _Tracing:
     """JAX's function that traces a function to a jaxpr. It is a cache, with methods."""
 
-    def __init__(self, block: Block, original: Any, switch: Any):
+    def __init__(self, block: Block, original: Any):
         functools.update_wrapper(self, original)
-        self._block, self._original, self._switch = block, original, switch
+        self._block, self._original = block, original
 
     def __call__(self, fun: Callable, in_avals: Any, debug_info: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self._switch.is_on or debug_info.traced_for != _OF_SOLVE:
+        if not STAGES.uses or debug_info.traced_for != _OF_SOLVE:
             return self._original(fun, in_avals, debug_info, *args, **kwargs)
 
         def backward_rule(*operands: Any, **named: Any) -> Any:

@@ -1,24 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of JAX that hlotag wraps while a stage is on."""
+"""The functions of JAX that hlotag wraps, once, when the process has its first stage.
+
+Wrappers stay. They only call what they wrap while no stage is set.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import threading
 from collections.abc import Callable
-from functools import partial
-from inspect import Parameter, signature
-from itertools import zip_longest
+from inspect import signature
 from typing import Any, NamedTuple
 
-from jax import stages
 from jax._src import cache_key, compiler, core, xla_metadata_lib
 from jax._src.core import Primitive
-from jax._src.export import _export
 from jax._src.interpreters import ad, mlir
-from jax._src.interpreters import partial_eval as pe
-from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 from jax._src.source_info_util import Scope
 from jax.interpreters import mlir as public_mlir
 
@@ -41,33 +37,57 @@ class Purpose(NamedTuple):
     issue: str = ""
 
 
-class Patch:
-    """A wrapper of an attribute. It and the patches of other libraries can be removed in any order.
+STAGES = _core.Switch()
+"""Counts the stages that the process and open blocks of all threads have set."""
 
-    If another library has wrapped the wrapper, `remove` switches it off and leaves it in place, because the other wrapper calls
-    it and may restore it. A wrapper that is off calls the original.
+
+def around(replacement: Callable[..., Any]) -> Callable[[Callable], Callable]:
+    """Makes wrappers that call `replacement(original, *args, **kwargs)`."""
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            return replacement(original, *args, **kwargs)
+
+        return wrapped
+
+    return wrap
+
+
+def around_in_stage(replacement: Callable[..., Any]) -> Callable[[Callable], Callable]:
+    """Makes wrappers that call `replacement(original, *args, **kwargs)` while a stage is set, and the original otherwise."""
+
+    def wrap(original: Callable) -> Callable:
+        @functools.wraps(original)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            return replacement(original, *args, **kwargs) if STAGES.uses else original(*args, **kwargs)
+
+        return wrapped
+
+    return wrap
+
+
+class Patch:
+    """A wrapper of an attribute. Once installed it stays, and calls what it found; other libraries may wrap it, too.
 
     Args:
         owner: The object with the attribute.
         name: The attribute, a function.
-        parameters: The first parameters of the function, on which the replacement relies, as text of a `def`.
-        replacement: Called with the original and the arguments of the call.
+        parameters: What the wrapper passes to the function by position, as text of a `def`.
+        wrap: Makes the wrapper from the function.
         purpose: What `docs/patches.md` says about the patch.
 
     Raises:
         IncompatibleJaxlibError: This JAX has no such attribute, or its function has other parameters.
     """
 
-    def __init__(self, owner: Any, name: str, parameters: str, replacement: Callable[..., Any], purpose: Purpose):
+    def __init__(self, owner: Any, name: str, parameters: str, wrap: Callable[[Any], Any], purpose: Purpose):
         with explain():
             _check_parameters(getattr(owner, name), parameters.split(", "))
         self.purpose = purpose
-        self._owner, self._name, self._replacement = owner, name, replacement
-        self._switch = _core.Switch()
+        self._owner, self._name, self._wrap = owner, name, wrap
         self._untouched = self._there()
-        self._is_inherited = False
-        self._original: Any = None
-        self._wrapper: Any = None
+        self._below: tuple[Any, ...] | None = None
 
     @property
     def target(self) -> str:
@@ -78,81 +98,27 @@ class Patch:
         return ".".join(part for part in (module, getattr(self._owner, "__qualname__", self._owner.__name__), self._name) if part)
 
     def install(self) -> None:
-        """Installs the wrapper; idempotent."""
-        if self._wrapper is None or not self._may_be_covered():
-            self._is_inherited = self._name not in vars(self._owner)
-            self._original = getattr(self._owner, self._name)
-            self._wrapper = self._wrap(self._original, self._switch)
-            setattr(self._owner, self._name, self._wrapper)
-        self._switch.is_on = True
-
-    def remove(self) -> None:
-        """Removes the wrapper; idempotent."""
-        self._switch.is_on = False
-        if self._wrapper is None or self._there() is not self._wrapper:
-            return
-        if self._is_inherited:
-            delattr(self._owner, self._name)
-        else:
-            setattr(self._owner, self._name, self._original)
-        self._wrapper = self._original = None
-
-    def _may_be_covered(self) -> bool:
-        """Whether the current attribute may call the wrapper. The original, and functions that it wraps, do not."""
-        there, below = self._there(), self._original
-        while below is not None and below is not there:
-            below = getattr(below, "__wrapped__", None)
-        return below is None and there is not self._untouched
+        """Installs the wrapper, unless it is in place; again if someone has put back what was there before."""
+        there = self._there()
+        if self._below is None or any(there is each for each in self._below):
+            self._below = (there, self._untouched)
+            setattr(self._owner, self._name, self._wrap(getattr(self._owner, self._name)))
 
     def _there(self) -> Any:
         return vars(self._owner).get(self._name)
 
-    def _wrap(self, original: Any, switch: Any) -> Any:
-        replacement = self._replacement
 
-        @functools.wraps(original)
-        def switched(*args: Any, **kwargs: Any) -> Any:
-            return replacement(original, *args, **kwargs) if switch.is_on else original(*args, **kwargs)
-
-        return switched
-
-
-def _check_parameters(function: Any, expected: list[str]) -> None:
-    """Raises ImportError unless `function` begins with the `expected` parameters, or has `*args` (as wrappers do)."""
+def _check_parameters(function: Any, passed: list[str]) -> None:
+    """Raises ImportError unless `function` can be called with as many arguments by position, whatever it calls them."""
     try:
-        parameters = signature(function).parameters.values()
+        parameters = signature(function)
     except (TypeError, ValueError):  # Some functions in C have no signature.
         return
-    found = [{Parameter.VAR_POSITIONAL: "*args", Parameter.KEYWORD_ONLY: "*"}.get(each.kind, each.name) for each in parameters]
-    for want, have in zip_longest(expected, found[: len(expected)]):
-        if have == "*args":
-            return
-        if have != want:
-            text = f"{function.__module__}.{function.__qualname__} takes {signature(function)}, not ({', '.join(expected)}, ...)"
-            raise ImportError(text)
-
-
-class SwitchingPatch(Patch):
-    """A patch whose wrapper, `replacement(original, switch)`, reads the switch itself, for speed."""
-
-    def _wrap(self, original: Any, switch: Any) -> Any:
-        return self._replacement(original, switch)
-
-
-def bind_patches(wrap_bind: Callable[..., Any], wrap_held: Callable[..., Any]) -> tuple[Patch, ...]:
-    """Wraps `Primitive.bind` of every primitive, and `bind_with_trace`: a program may hold an unwrapped `primitive.bind`.
-
-    One bind by user code is one primal equation. The rules of autodiff and batching emit their equations before the bind returns,
-    and only the bind tells these from the equations of an equal operation on the same line. Both arguments make the replacement
-    from the original, the switch and the class.
-    """
-    purpose = Purpose("value tags: which equations one operation makes", "value tags cover one equation only")
-    of_held = purpose._replace(use=f"{purpose.use}, for a `bind` taken before the stage")
-    bind, held = partial(wrap_bind, owner=Primitive), partial(wrap_held, owner=Primitive)
-    return (
-        SwitchingPatch(Primitive, "bind", "self, *args", bind, purpose),
-        SwitchingPatch(Primitive, "bind_with_trace", "self, trace, args, avals, params", held, of_held),
-    )
+    try:
+        parameters.bind_partial(*passed)
+    except TypeError as error:
+        name = f"{function.__module__}.{function.__qualname__}"
+        raise ImportError(f"{name} takes {parameters}, not ({', '.join(passed)}, ...)") from error
 
 
 def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patch:
@@ -162,23 +128,8 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
     values with `==`, for which True, 1 and 1.0 are equal.
     """
     purpose = Purpose("blocks: `None` removes a key", "outer tags come back in the block")
-    return Patch(xla_metadata_lib, "filter_nones", "d", lambda original, metadata: original(metadata_of(metadata)), purpose)
-
-
-def equation_patch(wrap: Callable[..., Any]) -> Patch:
-    """Wraps `make_eqn`, which makes each equation of a jaxpr trace and returns it with the tracers of its results."""
-    purpose = Purpose("value tags: the equations of an operation", "value tags cover one equation only")
-    replacement = partial(wrap, owner=DynamicJaxprTrace)
-    return SwitchingPatch(DynamicJaxprTrace, "make_eqn", "self", replacement, purpose)
-
-
-def recipe_patch(wrap: Callable[..., Any]) -> Patch:
-    """Wraps `new_eqn_recipe`, which makes every equation of the older partial evaluation.
-
-    JAX uses this for rules of `custom_jvp` and for `linear_transpose`; both run user code.
-    """
-    purpose = Purpose("value tags: the equations of `custom_jvp`", "value tags cover one equation only, in these rules")
-    return SwitchingPatch(pe, "new_eqn_recipe", "trace", wrap, purpose)
+    wrap = around_in_stage(lambda original, metadata: original(metadata_of(metadata)))
+    return Patch(xla_metadata_lib, "filter_nones", "d", wrap, purpose)
 
 
 class _Recording(threading.local):
@@ -186,32 +137,27 @@ class _Recording(threading.local):
 
 
 class RegisteredPatch:
-    """A rule of a primitive, in a dictionary of `jax._src.interpreters`, which is replaced while the patch is installed.
+    """A wrapper of a primitive's rule, in a dictionary of `jax._src.interpreters`. Once installed it stays.
 
     Args:
         rules: The dictionary.
         primitive: The primitive.
-        replacement: Called with JAX's rule and the arguments of the call.
+        wrap: Makes the wrapper from JAX's rule.
         purpose: What `docs/patches.md` says about the patch.
         name: The name of the dictionary.
     """
 
-    def __init__(self, rules: dict[Any, Any], primitive: Any, replacement: Callable[..., Any], purpose: Purpose, name: str):
+    def __init__(self, rules: dict[Any, Any], primitive: Any, wrap: Callable[[Any], Any], purpose: Purpose, name: str):
         self.purpose = purpose
         self.target = f"jax._src.interpreters.{name}[{primitive.name}_p]"
         self._rules, self._primitive = rules, primitive
         self._original = rules[primitive]
-        self._rule = partial(replacement, self._original)
+        self._rule = wrap(self._original)
 
     def install(self) -> None:
         """Installs the rule, unless another library has replaced JAX's; idempotent."""
         if self._rules[self._primitive] is self._original:
             self._rules[self._primitive] = self._rule
-
-    def remove(self) -> None:
-        """Restores JAX's rule, unless another library has replaced this one."""
-        if self._rules[self._primitive] is self._rule:
-            self._rules[self._primitive] = self._original
 
 
 def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] | None]) -> tuple[Any, ...]:
@@ -244,8 +190,8 @@ def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] |
     purpose = Purpose("value tags by JAX's function, `set_xla_metadata(x, ...)`", "autodiff drops them")
     of_jvp = Purpose("value tags by JAX's function, under `jvp`", "the tag of a tangent is recorded twice")
     return (
-        Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", bind_with_trace, purpose),
-        RegisteredPatch(ad.primitive_jvps, VALUE_TAG, jvp, of_jvp, "ad.primitive_jvps"),
+        Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", around_in_stage(bind_with_trace), purpose),
+        RegisteredPatch(ad.primitive_jvps, VALUE_TAG, around_in_stage(jvp), of_jvp, "ad.primitive_jvps"),
     )
 
 
@@ -264,7 +210,7 @@ def metadata_call_patch(on_call: Callable[..., list[Any]]) -> tuple[Patch, ...]:
 
     primitive = metadata_call_primitive()
     purpose = Purpose("JAX's call with metadata, under `jax.checkpoint`", "the call has no gradient there")
-    return () if primitive is None else (Patch(primitive, "bind", "*args", bind, purpose),)
+    return () if primitive is None else (Patch(primitive, "bind", "*args", around_in_stage(bind), purpose),)
 
 
 def lowering_patch(lower: Callable[..., Any]) -> Patch:
@@ -274,7 +220,7 @@ def lowering_patch(lower: Callable[..., Any]) -> Patch:
     `out_avals`.
     """
     purpose = Purpose("the stage: it runs the passes", "no pass runs")
-    return Patch(mlir, "lower_jaxpr_to_module", "module_name, jaxpr", lower, purpose)
+    return Patch(mlir, "lower_jaxpr_to_module", "module_name, jaxpr", around(lower), purpose)
 
 
 def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
@@ -290,8 +236,8 @@ def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
     purpose = Purpose("marks in the locations of operations", "helper operations, bodies and calls have no tags")
     of_others = purpose._replace(use=f"{purpose.use}, in lowering rules of others")
     return (
-        Patch(mlir, "jaxpr_subcomp", "ctx, jaxpr", subcomp, purpose),
-        Patch(public_mlir, "jaxpr_subcomp", "ctx, jaxpr", subcomp, of_others),
+        Patch(mlir, "jaxpr_subcomp", "ctx, jaxpr", around(subcomp), purpose),
+        Patch(public_mlir, "jaxpr_subcomp", "ctx, jaxpr", around(subcomp), of_others),
     )
 
 
@@ -302,56 +248,16 @@ def scope_patch(text_of: Callable[[str], str]) -> Patch:
     like a transformation.
     """
 
-    def wrap(original: Callable, switch: Any) -> Callable:
+    def wrap(original: Callable) -> Callable:
         @functools.wraps(original)
         def wrapped(self: Any, stack: list[str]) -> None:
-            text = text_of(self.name) if switch.is_on else self.name
+            text = text_of(self.name)
             original(self if text is self.name else self._replace(name=text), stack)
 
         return wrapped
 
     purpose = Purpose("scopes named like a transformation, `transpose(x)`", "operations in them get derived tags")
-    return SwitchingPatch(Scope, "wrap", "self, stack", wrap, purpose)
-
-
-def export_patch(keep: Callable[[Callable[[Any], Any]], Callable[[Any], Any]]) -> Patch:
-    """Replaces `make`, the function that makes an export's gradient, by `keep(make)`.
-
-    `Exported.serialize(vjp_order=...)` traces and lowers the gradient when it is called, not when the export is made.
-    """
-
-    def export_lowered(original, *args, **kwargs):
-        exported = original(*args, **kwargs)
-        make = exported._get_vjp
-        return exported if make is None else dataclasses.replace(exported, _get_vjp=keep(make))
-
-    purpose = Purpose("the stage of an export's gradient", "the gradient has the stage in which it is serialized")
-    return Patch(_export, "_export_lowered", "lowered", export_lowered, purpose)
-
-
-def traced_patch(keep: Callable[[Callable], Callable]) -> Patch:
-    """Gives programs that are traced while the patch is installed `keep(lower)` as their method `lower`.
-
-    The result of `jit(f).trace(...)` may be lowered later, in another stage. No public hook knows when it was traced.
-    """
-
-    def init(original: Callable, self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        if type(self) is stages.Traced:
-            object.__setattr__(self, "__class__", _KeptTraced)
-            object.__setattr__(self, "_hlotag_lower", keep(stages.Traced.lower))
-
-    purpose = Purpose("a program is lowered in the stage that traced it", "it has the stage in which it is lowered")
-    return Patch(stages.Traced, "__init__", "self", init, purpose)
-
-
-class _KeptTraced(stages.Traced):
-    """A `Traced` with its own `lower`. A bound method as attribute would be a reference cycle, which keeps the program alive."""
-
-    _hlotag_lower: Callable[..., Any]
-
-    def lower(self, *args, **kwargs):
-        return self._hlotag_lower(self, *args, **kwargs)
+    return Patch(Scope, "wrap", "self, stack", wrap, purpose)
 
 
 def compile_patch(compile_module: Callable[..., Any]) -> Patch:
@@ -361,7 +267,7 @@ def compile_patch(compile_module: Callable[..., Any]) -> Patch:
     these caches. No public hook lies between.
     """
     purpose = Purpose("the HLO stage", "tags that XLA drops stay dropped")
-    return Patch(compiler, "backend_compile_and_load", "backend, module", compile_module, purpose)
+    return Patch(compiler, "backend_compile_and_load", "backend, module", around(compile_module), purpose)
 
 
 def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
@@ -374,4 +280,4 @@ def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
         return original(module, *args, **kwargs) + suffix_of(module)
 
     purpose = Purpose("executables with restored tags, which are cached apart", "the persistent cache mixes them with others")
-    return Patch(cache_key, "get", "module", get, purpose)
+    return Patch(cache_key, "get", "module", around(get), purpose)

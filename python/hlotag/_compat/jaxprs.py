@@ -81,6 +81,17 @@ def mark_equations(
         yield equation.replace(ctx=context, source_info=SourceInfo(source.traceback, names))
 
 
+def has_metadata(jaxpr: Any, is_wanted: Callable[[Any], bool]) -> bool:
+    """Whether an equation of `jaxpr` itself, or a value tag in it, has an entry with a wanted value."""
+    for equation in jaxpr.eqns:
+        metadata = equation.ctx.xla_metadata
+        if metadata and any(map(is_wanted, metadata.values())):
+            return True
+        if equation.primitive is VALUE_TAG and any(is_wanted(value) for _, value in equation.params["xla_metadata_kvs"]):
+            return True
+    return False
+
+
 def lower_equations(primals: Sequence[Any], lower: Callable[..., Any], options: Mapping[str, Any]) -> Any:
     """Lowers equations to a module, equation number `n` in the scope `hlotag<n>`.
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat, _core
 from hlotag._util import interrupts
-from hlotag._util.hooks import Hooks
 from hlotag._util.kept import Kept
 from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped, TagError
 from hlotag.hlo import prepared
@@ -71,19 +70,18 @@ Programs found in JAX's caches are not compiled.
 def prepare(module: ir.Module, stage: Stage) -> None:
     """Marks `module` for the HLO stage of `stage`, unless it has no tags to restore."""
     if prepared.has_work(module, stage):
-        HOOKS.install()
         prepared.stages[module] = stage
 
 
 def stage_of(module: ir.Module) -> Stage | None:
-    """The stage that a compilation of `module` goes through; None if it has no work, or the hooks are removed."""
-    return prepared.stages.get(module) if HOOKS.are_installed else None
+    """The stage that a compilation of `module` goes through; None if it has no work."""
+    return prepared.stages.get(module)
 
 
-def release(*, keeps_prepared: bool) -> None:
-    """Removes the hooks from JAX and XLA, unless a prepared module is alive that will go through the HLO stage."""
-    if not (keeps_prepared and prepared.stages):
-        HOOKS.remove()
+def release() -> None:
+    """Unregisters hlotag's function with XLA, unless a prepared module is alive that will go through the HLO stage."""
+    if not prepared.stages:
+        _transformations.clear()
 
 
 _transformations = Transformations()
@@ -321,7 +319,4 @@ def _cache_key_suffix(module: ir.Module) -> str:
     return "" if stage is None else f"-hlotag-{_salt(stage)}"
 
 
-# Installed while a prepared module is alive: it may be compiled long after the block that lowered it.
-HOOKS = Hooks(
-    _compat.hooks.compile_patch(_compile), _compat.hooks.cache_key_patch(_cache_key_suffix), then=_transformations.clear
-)
+PATCHES = (_compat.hooks.compile_patch(_compile), _compat.hooks.cache_key_patch(_cache_key_suffix))

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import atexit
-import functools
-import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +13,6 @@ from hlotag import _compat
 from hlotag._util import interrupts
 from hlotag._util.arguments import check_choice, check_flag, show
 from hlotag._util.forks import free_in_children
-from hlotag._util.hooks import Hooks
 from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
 from hlotag.lowering import dump, hlo_stage, kinds
@@ -24,7 +21,7 @@ from hlotag.mlir import connection
 from hlotag.passes import python_passes, syntax
 from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_or_raise, run_passes
 from hlotag.passes.rules import check_rules
-from hlotag.tagging import backward_rules, keys, marks, matching, rule_hooks, scopes, state, tracing
+from hlotag.tagging import backward_rules, keys, marks, matching, rule_hooks, scopes, state
 from hlotag.tagging.calls import call_of_jax
 from hlotag.tagging.decorated import around
 from hlotag.tagging.keys import as_text
@@ -40,7 +37,7 @@ _compat.check()
 _MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
 
 
-# Held while the process-wide stage, the open blocks or the hooks change.
+# Held while the process-wide stage, the open blocks or what they use change.
 _switching = free_in_children(threading.RLock())
 
 
@@ -80,15 +77,16 @@ def enable(
     """
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
     with interrupts.hold(), _switching:
-        _set_hooks(new)
+        before = state.of_process()
+        _use(new)
         state.set_for_process(new)
-        _set_hooks()
+        _drop(before)
 
 
 def disable() -> None:
-    """Turns the process-wide stage off, and removes all of hlotag's hooks from JAX unless a `stage(...)` block is open.
+    """Turns the process-wide stage off.
 
-    Programs that were lowered before and are compiled later do so without the HLO stage.
+    Programs that were lowered before and are compiled later go through the HLO stage.
 
     Examples:
         >>> hlotag.enable()
@@ -99,7 +97,7 @@ def disable() -> None:
     with interrupts.hold(), _switching:
         if (before := state.of_process()) is not None:
             state.set_for_process(None)
-        _set_hooks(keeps_some=False)
+            _drop(before)
     _report(before)
 
 
@@ -299,19 +297,6 @@ def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: 
     return result
 
 
-def _in_current_stage(lower: Callable) -> Callable:
-    """Wraps `lower`, which lowers a program later, so that it runs in the stage in which the program is traced."""
-    scopes.stages.check()
-    current = active()
-
-    @functools.wraps(lower)
-    def lower_in_stage(*args: Any, **kwargs: Any) -> Any:
-        with under(current):
-            return lower(*args, **kwargs)
-
-    return lower_in_stage
-
-
 def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Converts the metadata of JAX's own block to the form of hlotag's blocks, if a stage is active."""
     # JAX also calls this for each equation that it evaluates. Then all values are text already.
@@ -326,64 +311,49 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     return note_removals({key: as_text(v) if isinstance(v, bool | int | float) else v for key, v in metadata.items()})
 
 
-# Installed while the process or a block has a stage.
-HOOKS = Hooks(
-    *tracing.PATCHES,
+# In this order: the wrapper of a primitive's own `bind` calls that of all primitives'.
+PATCHES = (
+    *rule_hooks.PATCHES,
     *backward_rules.PATCHES,
-    *marks.patches(),
+    *marks.PATCHES,
     *_compat.hooks.value_tag_patches(tag_value),
     *_compat.hooks.metadata_call_patch(call_of_jax),
     _compat.hooks.block_patch(_block_metadata),
     _compat.hooks.lowering_patch(_lower),
-    _compat.hooks.export_patch(_in_current_stage),
-    _compat.hooks.traced_patch(_in_current_stage),
+    *hlo_stage.PATCHES,
 )
-
-
-# By thread and block: the stages of open blocks.
-_stages: dict[tuple[int, object], Stage] = {}
 
 
 def _open(stage: Stage | None) -> Callable[[], None]:
     """Sets the stage of this thread; returns a function that restores the previous one."""
-    block = threading.get_ident(), object()
     with _switching:
-        if stage is not None:
-            _stages[block] = stage
-        _set_hooks()
+        _use(stage)
     restore = state.set_for_thread(stage)
 
     def close() -> None:
         restore()
         with _switching:
-            _stages.pop(block, None)
-            _set_hooks()
+            _drop(stage)
 
     return close
 
 
-def _forget_other_threads() -> None:
-    """In a forked process, other threads are gone with their blocks."""
-    for block in [block for block in _stages if block[0] != threading.get_ident()]:
-        del _stages[block]
+def _use(stage: Stage | None) -> None:
+    """Installs the wrappers, and turns on those that a stage needs, before the stage is set."""
+    if stage is not None:
+        for patch in PATCHES:
+            patch.install()
+        _count(stage, 1)
 
 
-if hasattr(os, "register_at_fork"):  # Not on Windows.
-    os.register_at_fork(after_in_child=_forget_other_threads)
+def _drop(stage: Stage | None) -> None:
+    """Undoes `_use`, after the stage was set. Wrappers stay, and pass through if no other stage needs them."""
+    if stage is not None:
+        _count(stage, -1)
+        if not _compat.hooks.STAGES.uses:
+            hlo_stage.release()
 
 
-def _set_hooks(*more: Stage, keeps_some: bool = True) -> None:
-    """Installs what the stages of the process, of open blocks and of `more` need, and removes all other hooks. Can be repeated.
-
-    `keeps_some` says whether hooks for programs that are lowered or compiled after their stage may stay.
-    """
-    stages = [stage for stage in (state.of_process(), *_stages.values(), *more) if stage is not None]
-    needed = {hooks for stage in stages for hooks in rule_hooks.hooks_for(stage.rules)} | ({HOOKS} if stages else set())
-    for hooks in (HOOKS, *rule_hooks.ALL):
-        if hooks in needed:
-            hooks.install()
-    for hooks in (*reversed(rule_hooks.ALL), HOOKS):
-        if hooks not in needed:
-            hooks.remove(keep=marks.patches() if keeps_some and marks.reserved.is_used else ())
-    if not stages:
-        hlo_stage.release(keeps_prepared=keeps_some)
+def _count(stage: Stage, change: int) -> None:
+    for switch in (_compat.hooks.STAGES, *rule_hooks.switches_for(stage.rules)):
+        switch.uses += change

@@ -53,18 +53,6 @@ UNSET = Reserved(None)
 Entries = dict[str, str | None]
 
 
-class _ReservedUse:
-    """Whether an equation holds reserved values, so that `patches` must stay installed after the last stage.
-
-    A jaxpr, or the function from `jax.vjp`, may be lowered after the stage in which it was traced.
-    """
-
-    is_used = False
-
-
-reserved = _ReservedUse()
-
-
 def settle(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata that operations derived from those with `metadata` have, as their own."""
     grad = {key.removeprefix(GRAD): entry for key, entry in metadata.items() if key.startswith(GRAD)}
@@ -284,6 +272,8 @@ def view_as_lowered(jaxpr: Any) -> Any:
     """
     if _lowering.marker is not None:
         return _lowering.marker.mark(jaxpr)
+    if not _compat.jaxprs.has_metadata(jaxpr, _is_own):
+        return jaxpr
     return _compat.jaxprs.JaxprView(jaxpr, partial(_compat.jaxprs.mark_equations, jaxpr.eqns, _as_jax_has_it, _without_reserved))
 
 
@@ -299,8 +289,12 @@ def _as_jax_has_it(equation: Any) -> tuple[str, Any] | None:
     return None if plain is metadata else ("", _compat.tracing.with_metadata(context, plain))
 
 
+def _is_own(value: Any) -> bool:
+    return isinstance(value, OwnValue)
+
+
 def _without_reserved(metadata: Any) -> Any:
-    plain = {key: value for key, value in metadata.items() if not isinstance(value, OwnValue)}
+    plain = {key: value for key, value in metadata.items() if not _is_own(value)}
     return metadata if len(plain) == len(metadata) else plain
 
 
@@ -378,7 +372,4 @@ def _attribute(value: Any) -> Any:
     return ir.StringAttr.get(str(value))
 
 
-@functools.cache
-def patches() -> tuple[_compat.hooks.Patch, ...]:
-    """The patches of JAX by which it lowers marked equations, and escapes scopes."""
-    return (*_compat.hooks.jaxpr_patches(view_as_lowered), _compat.hooks.scope_patch(_name_as_lowered))
+PATCHES = (*_compat.hooks.jaxpr_patches(view_as_lowered), _compat.hooks.scope_patch(_name_as_lowered))

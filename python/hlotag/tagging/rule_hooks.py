@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from hlotag import _compat
-from hlotag._util.hooks import Hooks
 from hlotag.tagging.matching import OF_LOWERING, OwnValue, RuleSet
 from hlotag.tagging.state import active
 
@@ -101,15 +100,14 @@ def _record(ambient: Any, traceback: Any) -> Any:
     return ambient if rules is None or not rules.has_sources else rules.recording(ambient, traceback)
 
 
-_HOOKS = {
-    "has_scopes": Hooks(*_compat.recording.name_stack_patches(_enter, _leave)),
-    "has_calls": Hooks(_compat.recording.jit_patch(_call)),
-    "has_ops": Hooks(_compat.recording.primal_patch(_bind)),
-    "has_sources": Hooks(*_compat.recording.recording_patches(_record)),
-}
-ALL = tuple(_HOOKS.values())
+PATCHES = (
+    *_compat.recording.operation_patches(_bind, _record),
+    *_compat.recording.name_stack_patches(_enter, _leave),
+    _compat.recording.jit_patch(_call),
+)
 
 
-def hooks_for(rules: RuleSet | None) -> tuple[Hooks, ...]:
-    """What must be installed while a stage with these rules is on."""
-    return () if rules is None else tuple(hooks for need, hooks in _HOOKS.items() if getattr(rules, need))
+def switches_for(rules: RuleSet | None) -> list[Any]:
+    """The switches of what a stage with these rules needs."""
+    needs = {"has_ops": _compat.recording.OPS, "has_sources": _compat.recording.SOURCES}
+    return [] if rules is None else [switch for need, switch in needs.items() if getattr(rules, need)]

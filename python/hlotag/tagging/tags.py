@@ -24,7 +24,7 @@ from hlotag.errors import TagDropped, TagError, TagIgnored
 from hlotag.tagging import keys, scopes, tracing
 from hlotag.tagging.decorated import around
 from hlotag.tagging.keys import BY_KEY, Grad, as_text
-from hlotag.tagging.marks import APPLIED, CHECKED, GRAD, REMAT, UNSET, VALUE, Reserved, key_of, reserved
+from hlotag.tagging.marks import APPLIED, CHECKED, GRAD, REMAT, UNSET, VALUE, Reserved, key_of
 from hlotag.tagging.state import active
 from hlotag.tagging.warning import warn, warn_at
 
@@ -97,7 +97,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
     for leaf in jax.tree.leaves(value):
         if isinstance(leaf, np.ndarray | np.generic):  # NumPy arrays are constants, and get a warning.
             tag_equations(leaf, metadata)
-    return _compat.tracing.jax_value_tag(value, metadata | _in_use(derived) | {VALUE: CHECKED})
+    return _compat.tracing.jax_value_tag(value, metadata | derived | {VALUE: CHECKED})
 
 
 def tagged(attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None = None) -> Block:
@@ -147,7 +147,7 @@ class Block:
             ambient.pop(REMAT + key, None)
         ambient |= self._metadata
         if active() is not None:  # Without the stage, nothing removes reserved entries.
-            ambient = note_removals(ambient) | _in_use(self._derived)
+            ambient = note_removals(ambient) | self._derived
         else:
             _warn_of_no_stage(self._grad, self._remat)
         ambient = {key: value for key, value in ambient.items() if value is not None}
@@ -322,13 +322,11 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
         entries[key] = text = as_text(value)
         check = keys.check if key.startswith("hlotag.") else keys.check_value
         check(key, text)
-    return entries | _in_use(_derived_entries(entries, BY_KEY, None))
+    return entries | _derived_entries(entries, BY_KEY, None)
 
 
 def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Replaces None, for removed keys of a block, by a sentinel, so that enclosing tags do not restore the keys."""
-    if None in metadata.values():
-        reserved.is_used = True
     return {key: UNSET if value is None else value for key, value in metadata.items()}
 
 
@@ -361,12 +359,6 @@ def _policy(attrs: dict[str, str], grad: Grad) -> dict[str, str | None]:
         return {} if grad == "same" else dict.fromkeys(attrs)
     assert isinstance(grad, Mapping)
     return dict.fromkeys(attrs) | dict(grad)
-
-
-def _in_use(entries: dict[str, Reserved]) -> dict[str, Reserved]:
-    """`entries`, which equations will hold."""
-    reserved.is_used |= bool(entries)
-    return entries
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from hlotag import _compat
-from hlotag._core import equations_of_bind, in_bind, in_some_bind, recorded, recorded_recipe
+from hlotag._core import equations_of_bind
 
 
 def skip_tags(value: Any) -> Any:
@@ -38,10 +38,3 @@ def equations_of(value: Any) -> list[Any]:
     """
     equation = _compat.tracing.equation_behind(value)
     return [] if equation is None else equations_of_bind(equation)
-
-
-PATCHES = (
-    *_compat.hooks.bind_patches(in_bind, in_some_bind),
-    _compat.hooks.equation_patch(recorded),
-    _compat.hooks.recipe_patch(recorded_recipe),
-)
