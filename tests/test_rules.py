@@ -204,6 +204,15 @@ def test_report_at_the_end_of_the_process(run_python):
     assert done.stderr.count("TagIgnored") == 1 and "rule 1 matched no operation" in done.stderr
 
 
+def test_another_enable_reports_the_rules_of_the_one_before(run_python):
+    """A notebook runs the cell with `enable` again."""
+    rules = "[hlotag.Rule({'k': 'v'}, op='cosine')]"
+    program = f"hlotag.enable(rules={rules}); jax.jit(jax.numpy.sin).lower(1.0)"
+    done = run_python(f"import jax, hlotag, sys; {program}; hlotag.enable(); print('enabled again', file=sys.stderr)")
+    assert "rule 1 matched no operation" in done.stderr.partition("enabled again")[0]
+    assert done.stderr.count("TagIgnored") == 1
+
+
 def test_options_of_a_tag_need_its_function_and_a_stage(run_python):
     for name in ("grad", "remat"):
         with pytest.raises(hlotag.TagError, match=rf"write hlotag.tag\(x, \{{...\}}, {name}=...\)"):

@@ -81,6 +81,7 @@ def enable(
         _use(new)
         state.set_for_process(new)
         _drop(before)
+    _report(before)
 
 
 def disable() -> None:
