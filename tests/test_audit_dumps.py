@@ -189,3 +189,28 @@ def test_the_pass_that_split_a_product_lost_a_part_of_its_tag():
     passes = [(by, named(whole)) for by in ("", "layout")] + [(by, named(split)) for by in ("splitk", "fusion", "")]
     (found,) = classify.with_passes([Tag("k", "v", op, (lost,))], passes)
     assert found.steps[-1].by == "splitk"
+
+
+def test_operations_of_one_name_are_told_apart_by_their_tags(tmp_path):
+    def layers(x, w):
+        for number in range(3):
+            with set_xla_metadata(layer=str(number)):
+                x = jnp.tanh(x @ w)
+        return x
+
+    jax.jit(layers).lower(jnp.ones((4, 8)), jnp.ones((8, 8))).compile({"xla_dump_to": str(tmp_path)})
+    audit = hlotag.audit(tmp_path)
+    assert {(tag.value, tag.op.name, str(tag.state)) for tag in audit.tags} >= {(str(n), "dot", "kept") for n in range(3)}
+
+
+def test_a_dump_of_operations_that_nothing_tells_apart_says_so(tmp_path):
+    def twice(x, w):
+        with set_xla_metadata(layer="1"):
+            return jnp.tanh(jnp.tanh(x @ w) @ w)
+
+    jax.jit(twice).lower(jnp.ones((4, 8)), jnp.ones((8, 8))).compile({"xla_dump_to": str(tmp_path)})
+    audit = hlotag.audit(tmp_path)
+    assert [tag.state for tag in audit.tags] == [TagState.UNKNOWN] * 4
+    assert re.search(
+        r"because several operations have one name\. \d+ instructions of the optimized module have tags\.", audit.notes[0]
+    )

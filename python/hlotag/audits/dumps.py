@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hlotag._text import count
 from hlotag._util.progress import step, track
 from hlotag.audits import classify, effects
 from hlotag.audits.classify import Capture, no_collection
@@ -22,6 +23,7 @@ from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import without_numbers
+from hlotag.hlo.restore import tags_of
 
 _FILE = re.compile(
     r"(?P<module>module_\d+\..+?)"
@@ -209,9 +211,11 @@ def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag]) -> list[str]:
     """The limits of an audit without the program."""
     notes = []
     if unknown := sum(tag.state == TagState.UNKNOWN for tag in tags):
+        tagged = sum(bool(tags_of(i.entries)) for i in last.instructions())
         notes.append(
-            f"The dump does not say where {unknown} of {len(tags)} tags went. To learn more, enable hlotag, which makes names "
-            "unique, and dump with --xla_dump_hlo_pass_re=.*, or audit the program: hlotag.audit(function, ...)."
+            f"The dump does not say where {unknown} of {len(tags)} tags went, because several operations have one "
+            f"name. {count(tagged, 'instruction')} of the optimized module {'has' if tagged == 1 else 'have'} tags. To follow each "
+            "tag, audit the program: hlotag.audit(function, ...)."
         )
     if first is not last and any(without_numbers(i.op_name) != i.op_name for i in first.instructions()):
         notes.append("A tag that hlotag's HLO stage restored counts as kept, or as duplicated or merged.")
