@@ -213,9 +213,9 @@ def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag]) -> list[str]:
     if unknown := sum(tag.state == TagState.UNKNOWN for tag in tags):
         tagged = sum(bool(tags_of(i.entries)) for i in last.instructions())
         notes.append(
-            f"The dump does not say where {unknown} of {len(tags)} tags went, because several operations have one "
-            f"name. {count(tagged, 'instruction')} of the optimized module {'has' if tagged == 1 else 'have'} tags. To follow each "
-            "tag, audit the program: hlotag.audit(function, ...)."
+            f"The dump does not say where {unknown} of {len(tags)} tags went, because several operations have one name. "
+            f"{count(tagged, 'instruction')} of the optimized module {'has' if tagged == 1 else 'have'} tags. To follow "
+            "each tag, audit the program: hlotag.audit(function, ...)."
         )
     if first is not last and any(without_numbers(i.op_name) != i.op_name for i in first.instructions()):
         notes.append("A tag that hlotag's HLO stage restored counts as kept, or as duplicated or merged.")
