@@ -114,9 +114,9 @@ public:
     }
     if (!usesOrigin)
       return;
-    findOrigins();
+    analysis::Provenance &provenance = findOrigins();
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
-    if (transforms::splitByPhase(ctx, *provenance_, /*ofCustom=*/false, dependsOnPhase))
+    if (transforms::splitByPhase(ctx, provenance, /*ofCustom=*/false, dependsOnPhase))
       findOrigins();
   }
 
@@ -150,9 +150,10 @@ private:
     }
   }
 
-  void findOrigins() {
-    provenance_.emplace(ctx_.operations());
-    scopes_.emplace(provenance_->paths());
+  analysis::Provenance &findOrigins() {
+    analysis::Provenance &provenance = provenance_.emplace(ctx_.operations());
+    scopes_.emplace(provenance.paths());
+    return provenance;
   }
 
   bool mayMatch(ir::Operation op, ir::Identifier name) {
@@ -203,7 +204,7 @@ Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
   subject.opName = op.name().str();
   if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
     subject.function = symbol.value();
-  if (origin) {
+  if (origin && scopes_) {
     subject.scopes = &*scopes_;
     subject.scope = origin->scope;
     subject.isTransposed = origin->transposed;
