@@ -34,12 +34,10 @@ _NOTES = """
 
 
 def render() -> str:
-    """The page."""
-    rows = (
-        f"| `{patch.target}` | {patch.purpose.use} | {patch.purpose.without} | {patch.purpose.issue or 'none'} |\n"
-        for patch in staging.PATCHES
-    )
-    return _PAGE + "".join(rows) + _NOTES
+    """The page. Which entries of a table of JAX's are wrapped depends on its version, so the table is one row."""
+    named = ((patch.target.partition("[")[0], patch.purpose) for patch in staging.PATCHES)
+    rows = (f"| `{name}` | {of.use} | {of.without} | {of.issue or 'none'} |\n" for name, of in named)
+    return _PAGE + "".join(dict.fromkeys(rows)) + _NOTES
 
 
 if __name__ == "__main__":
