@@ -12,7 +12,8 @@ import hlotag
 from hlotag import _compat
 from hlotag.audits import Apart, Audit, Effect, TagState, Verdict, effects
 from hlotag.audits.dumps import of_modules
-from hlotag.audits.effects.schedule import Schedule
+from hlotag.audits.effects.schedule import Member, Schedule
+from hlotag.audits.model import Op
 from hlotag.cli import main
 from hlotag.cli.condition import Condition
 from hlotag.hlo import HloModule
@@ -164,6 +165,10 @@ MOVED = entry(MADE, *OUT, dot("a", "p"), *BACK, f"ROOT r = {F32} add(a, b)")
 BACK_AT_ONCE = entry(MADE, *OUT, *BACK, dot("a", "p"), f"ROOT r = {F32} add(a, b)")
 KEPT = entry(MADE, f"ROOT b = {F32} copy(n)")
 VMEM = entry(f"ROOT n = {F32} negate(p)" + PINNED.replace("pinned_host", "vmem"))
+LAUNCH = ', frontend_attributes={collective_group_key="g"}'
+ONE_BY_ONE = SUM + entry(
+    f"s = {F32} all-reduce(p), to_apply=f{LAUNCH}", f"t = {F32} all-reduce(s), to_apply=f{LAUNCH}", f"ROOT r = {F32} add(s, t)"
+)
 RUN, NOT_COMPARED = "s, a, d in one run; a beside s", "not compared with the program without the tags"
 # The compiler, the module, that of the program without the tags, and the effect: verdict, what, evidence, without, reason.
 EFFECTS = {
@@ -235,6 +240,10 @@ EFFECTS = {
         *(CHANGED, "fusion", "n at the end of k", "t fused across it, in k"),
     ),
     "a fusion limit that is none": ("tpu", ACROSS, ACROSS, SAME, "fusion", "t fused across it, in k"),
+    "collectives that XLA did not launch together": (
+        *("cuda", ONE_BY_ONE, ONE_BY_ONE.replace(LAUNCH, ""), SAME, "launch"),
+        *("s.1, t launched one by one", "", "XLA did not launch them together"),
+    ),
     "a key of another compiler": (
         *("cuda", entry(f"n = {F32} negate(p){LIMIT}", f"ROOT t = {F32} tanh(n)"), ""),
         *(UNREAD, ..., ..., ..., "XLA for gpu does not read it; read by tpu"),
@@ -255,6 +264,18 @@ def test_an_effect(case):
     platform, tagged, untagged, *expected = EFFECTS[case]
     found = effect_of(tagged, platform, untagged)[2:]
     assert all(one in (..., other) for one, other in zip(expected, found, strict=False)), found
+
+
+def test_collectives_that_xla_combined_are_one_launch():
+    module = read(
+        SUM + entry(f"s = ({F32}, {F32}) all-reduce(p, p), to_apply=f", f"ROOT r = {F32} get-tuple-element(s), index=0")
+    )
+    (combined,) = (i for i in module.instructions() if i.opcode == "all-reduce")
+    ops = [Op(n, "stablehlo.all_reduce") for n in range(2)]
+    made = Schedule(module, {op.id: [combined] for op in ops})
+    found = effects.JUDGES["collective_group_key"][1]([Member(op, [combined], []) for op in ops], made, "g")
+    assert not isinstance(found, str) and found.is_done
+    assert found.evidence == f"{combined.name} combined from 2 operations: one launch"
 
 
 def test_a_tag_that_took_effect_is_not_lost():

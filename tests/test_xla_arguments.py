@@ -88,6 +88,7 @@ def test_errors_are_those_of_xla(client):
     for wrong, kind in [
         (lambda: client.compile_and_load(ADD_HLO).execute([]), ArgumentError),
         (lambda: client.deserialize_executable(b"x"), XlaError),
+        (lambda: client.deserialize_executable(b"x", [*client.local_devices(), *client.local_devices()]), XlaError),
         (lambda: client.compile_and_load("HloModule"), ParseError),
         (lambda: client.compile_and_load("module { func.func @main("), ParseError),
         (lambda: client.compile_and_load(ADD_HLO, None, options(num_replicas=2, num_partitions=2)), UnsupportedError),

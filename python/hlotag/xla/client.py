@@ -178,10 +178,19 @@ class Client:
                     "jax.export.export(...).serialize()"
                 )
         used.compile_portable_executable = False
-        devices = self._place(executable_devices, used)
         advice = "Pass all bytes that serialize_executable of this jaxlib returned"
-        with explain_refusals(f"load these {len(serialized)} bytes as an executable", advice):
-            loaded = self._raw.deserialize_executable(executable, devices, used.jaxlib_object, callbacks)
+
+        def load(places: Any) -> Any:
+            devices = self._place(places, used)
+            with explain_refusals(f"load these {len(serialized)} bytes as an executable", advice):
+                return self._raw.deserialize_executable(executable, devices, used.jaxlib_object, callbacks)
+
+        try:
+            loaded = load(executable_devices)
+        except ArgumentError:
+            if origin is None:  # Bytes that are no executable are the error, not the devices.
+                load(None)
+            raise
         return LoadedExecutable(loaded, serialized=bytes(serialized))
 
     def buffer_from_pyval(

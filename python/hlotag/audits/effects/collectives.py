@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from hlotag._text import count
 from hlotag._util.groups import group
 from hlotag.audits.effects.schedule import Member, Schedule, Seen, names
 from hlotag.audits.model import Apart, Tag
@@ -33,7 +34,7 @@ def combiner_key(members: Sequence[Member], schedule: Schedule, value: str) -> S
 
 
 def launch_group(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
-    """Done if one asynchronous pair launches all collectives with the key."""
+    """Done if one asynchronous pair launches all collectives with the key, or XLA combined them into one."""
     collectives = _collectives_of(members)
     if not collectives:
         return "no collective is left of its operations"
@@ -41,7 +42,10 @@ def launch_group(members: Sequence[Member], schedule: Schedule, value: str) -> S
     facts = frozenset(frozenset(map(schedule.work, found)) for found in launches.values())
     if len(launches) == 1 and collectives[0] not in launches:
         return Seen(facts, f"{names(collectives)} launched by {names(launches)}")
-    return Seen(facts, f"{names(collectives)} launched one by one", is_done=False)
+    if len(collectives) == 1 and len(members) > 1:
+        return Seen(facts, f"{names(collectives)} combined from {count(len(members), 'operation')}: one launch")
+    reason = "XLA did not launch them together" if len(members) > 1 else "a group of one has nothing to be launched with"
+    return Seen(facts, f"{names(collectives)} launched one by one", is_done=False, reason=reason)
 
 
 def _collectives_of(members: Sequence[Member]) -> list[Instruction]:
