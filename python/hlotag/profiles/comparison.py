@@ -19,7 +19,7 @@ _LEAST = 0.01
 # The margin of a difference holds it with this probability, if the steps vary alike in both profiles.
 _SURE = 0.999
 # Standard deviation of a row between processes that run the same program, as part of the row: memory and threads are placed anew.
-_BETWEEN_RUNS = 0.03
+_BETWEEN_RUNS = 0.05
 # Standard deviations of a normal distribution: of its median for a sample of one, and in a median of absolute deviations.
 _OF_MEDIAN, _IN_MAD = math.sqrt(math.pi / 2), 1.4826
 
@@ -34,7 +34,7 @@ class Change:
         phase: The phase; empty for the whole step.
         before: Seconds of a step in the earlier profile: the median of its steps.
         now: Seconds of a step.
-        margin: By which part of itself `now / before` may be off, with 99.9% probability. The more steps, the smaller.
+        margin: By how much the logarithm of `now / before` may be off, with 99.9% probability. The more steps, the smaller.
     """
 
     key: str
@@ -61,7 +61,7 @@ class Change:
     def __str__(self) -> str:
         """One line."""
         ratio = self.now / self.before if self.before else 0.0
-        how = f"{ratio - 1:+.0%} ± {ratio * self.margin:.0%}" if ratio else "new" if self.now else "gone"
+        how = f"{ratio - 1:+.0%} ± {ratio * (1 - math.exp(-self.margin)):.0%}" if ratio else "new" if self.now else "gone"
         return f"{self.name}: {in_words(self.before)} -> {in_words(self.now)} ({how})"
 
 
@@ -84,7 +84,7 @@ def changes(now: Timing, before: Timing, *, in_turns: bool = False) -> list[Chan
     Examples:
         >>> before, now = (hlotag.Profile("f", ("CPU:0",), steps=(t,) * 5, rows=()) for t in (1.0, 2.0))
         >>> print(hlotag.profiles.changes(now, before, in_turns=True)[0])
-        step: 1 s -> 2 s (+100% ± 28%)
+        step: 1 s -> 2 s (+100% ± 42%)
     """
     keys = {row.key for row in now.rows if row.key} & {row.key for row in before.rows}
     rows = [{(r.key, r.value, r.phase): np.array(r.steps) for r in p.rows if r.key in keys} for p in (now, before)]
