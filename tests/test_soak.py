@@ -11,7 +11,7 @@ import pytest
 
 import hlotag
 from hlotag import _core
-from hlotag.tagging import marks, scopes
+from hlotag.tagging import scopes, walk
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def kept():
     """What hlotag makes for each program or block."""
     jax.clear_caches()
     gc.collect()
-    kinds = (marks.Marker, scopes._Entry, hlotag.Stage)
+    kinds = (walk.Walk, scopes._Entry, hlotag.Stage)
     # The compiled regular expressions and passes are shared; these are per program.
     objects = {kind.__name__: sum(type(x) is kind for x in gc.get_objects()) for kind in kinds}
     return objects | {"equations": _core.recorded_equations()}

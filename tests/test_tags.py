@@ -2,7 +2,6 @@
 """The tagging functions: what each form tags, precedence, values and warnings."""
 
 import warnings
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,8 @@ from jax.experimental import jet, xla_metadata
 
 import hlotag
 from hlotag import _compat
-from hlotag.tagging import marks, tags
+from hlotag.tagging import tags
+from hlotag.tagging.walk import Walk
 from modules import ops_of
 
 pytestmark = pytest.mark.usefixtures("second_run")
@@ -325,12 +325,13 @@ def test_without_the_stage_tags_are_jaxs_own():
     assert "hlotag." not in text and "hlotag#" not in text
 
 
-def test_a_marker_tells_contexts_of_one_address_apart():
+def test_a_walk_tells_contexts_of_one_address_apart():
     """Contexts are known by address, so those of equations that are gone must not be."""
-    marker = marks.Marker()
-    (equation,) = jax.make_jaxpr(lambda x: x + 1)(1.0).jaxpr.eqns
+    walk = Walk()
+    jaxpr = jax.make_jaxpr(lambda x: x + 1)(1.0).jaxpr
+    (equation,) = jaxpr.eqns
     entries = [{"k": str(number)} for number in range(30)]
     for metadata in entries:
-        program = SimpleNamespace(eqns=[equation.replace(ctx=_compat.tracing.with_metadata(equation.ctx, metadata))])
-        assert len(list(marker.mark(program).eqns)) == 1
-    assert [row.forward for row in marker.table] == entries
+        tagged = [equation.replace(ctx=_compat.tracing.with_metadata(equation.ctx, metadata))]
+        assert len(walk.rewrite(jaxpr.replace(eqns=tagged)).eqns) == 1
+    assert [row.forward for row in walk.table] == entries

@@ -20,7 +20,7 @@ hlotag wraps these attributes of JAX when a process has its first stage. The wra
 it found. Without a stage they only pass arguments on, but for two things: what was traced in a stage is lowered without
 hlotag's own entries, and what was lowered in a stage is compiled in that stage. Importing hlotag wraps none. JAX has no
 public hook at any of these places.
-`xla_metadata_value_p` and `xla_metadata_call_p` are primitives of `jax._src.xla_metadata`.
+`xla_metadata_value_p` is a primitive of `jax._src.xla_metadata`.
 
 hlotag also registers two things with JAX: its folder, so that locations and tracebacks leave out its frames, and one
 function with each XLA compiler in use.

@@ -41,36 +41,65 @@ struct Switch {
 struct WrappedMethod {
   PyObject *original = nullptr; // the unwrapped method
   const Switch *stages = nullptr;
-  PyObject *inRules = nullptr; // calls `original`, as rules need it
-  const Switch *rules = nullptr;
 
   bool isOn() const { return stages->uses != 0; }
-  PyObject *inner() const { return rules && rules->uses != 0 ? inRules : original; }
 };
 
-WrappedMethod bind, bindWithTrace, makeEqn, newEqnRecipe;
+WrappedMethod bind, makeEqn, newEqnRecipe;
 
-PyObject *callBind(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  if (!bind.isOn())
-    return callOriginal(bind.original, self, arguments, count, names);
-  OpenBind open;
-  return callOriginal(bind.inner(), self, arguments, count, names);
+/// Adds the operation of a bind to the name stack of its thread: `Primal` of `_compat.jaxprs`.
+/// Never destroyed: the interpreter is gone before globals are.
+struct Primals {
+  const Switch *rules = nullptr;
+  nb::object thread;     // has the `SourceInfo` of the thread as its `context`
+  nb::object nameStack;  // the class `NameStack`
+  nb::object sourceInfo; // the class `SourceInfo`
+  nb::object primal;     // the class `Primal`
+  nb::object isOpen;     // whether the equations within those of a primitive are operations
+  nb::object typeOf;     // the type of an operand
+
+  /// Returns what `leave` restores, or null if nothing changed: the bind runs within another one.
+  nb::object enter(nb::handle primitive, Arguments arguments, Py_ssize_t count, PyObject *names) {
+    nb::object outer = thread.attr("context");
+    nb::object elements = outer.attr("name_stack").attr("stack");
+    for (nb::handle element : elements)
+      if (element.type().is(primal))
+        return {};
+    if (nb::cast<bool>(isOpen(primitive)))
+      return {};
+    nb::list types;
+    for (Py_ssize_t i = 0; i < count; ++i)
+      types.append(typeOf(nb::handle(arguments[i])));
+    nb::dict params;
+    for (Py_ssize_t i = 0, end = names ? PyTuple_Size(names) : 0; i < end; ++i)
+      params[nb::handle(PyTuple_GetItem(names, i))] = nb::handle(arguments[count + i]);
+    nb::object added = nb::make_tuple(primal(primitive, nb::tuple(types), params));
+    nb::object all = nb::steal(PySequence_Concat(elements.ptr(), added.ptr()));
+    if (!all)
+      throw nb::python_error();
+    thread.attr("context") = sourceInfo(outer.attr("traceback"), nameStack(all));
+    return outer;
+  }
+
+  /// Keeps the error that is set, if any.
+  void leave(nb::handle outer) const noexcept {
+    nb::error_scope error;
+    if (PyObject_SetAttrString(thread.ptr(), "context", outer.ptr()) != 0)
+      PyErr_WriteUnraisable(thread.ptr());
+  }
+};
+
+Primals &primals() {
+  static auto *const primals = new Primals();
+  return *primals;
 }
 
-PyObject *callBindWithTrace(PyObject *self, Arguments arguments, Py_ssize_t count,
-                            PyObject *names) {
-  if (OpenBind::innermost || !bindWithTrace.isOn())
-    return callOriginal(bindWithTrace.original, self, arguments, count, names);
-  OpenBind open;
-  return callOriginal(bindWithTrace.original, self, arguments, count, names);
-}
-
-/// Calls `record`, which may throw: no exception leaves for the interpreter's frames. Returns
-/// `result`, or null with an error set.
-template <class Record> PyObject *returnAfter(nb::object result, Record &&record) noexcept {
+/// Calls `function`, which may throw: no exception leaves for the interpreter's frames. Returns
+/// false with an error set.
+template <class Function> bool runs(Function &&function) noexcept {
   try {
-    record();
-    return result.release().ptr();
+    function();
+    return true;
   } catch (nb::python_error &error) {
     error.restore();
   } catch (const std::exception &error) {
@@ -78,29 +107,45 @@ template <class Record> PyObject *returnAfter(nb::object result, Record &&record
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "hlotag cannot record an equation");
   }
-  return nullptr;
+  return false;
+}
+
+PyObject *callBind(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
+  if (!bind.isOn())
+    return callOriginal(bind.original, self, arguments, count, names);
+  OpenBind open;
+  if (primals().rules->uses == 0)
+    return callOriginal(bind.original, self, arguments, count, names);
+  nb::object outer;
+  if (!runs([&] { outer = primals().enter(self, arguments, count, names); }))
+    return nullptr;
+  PyObject *result = callOriginal(bind.original, self, arguments, count, names);
+  if (outer)
+    primals().leave(outer);
+  return result;
 }
 
 PyObject *recordEquation(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  nb::object result = nb::steal(callOriginal(makeEqn.inner(), self, arguments, count, names));
+  nb::object result = nb::steal(callOriginal(makeEqn.original, self, arguments, count, names));
   if (!result || !makeEqn.isOn())
     return result.release().ptr();
-  nb::handle equation = result;
-  return returnAfter(std::move(result), [&] { hlotag::python::record(self, equation[0]); });
+  bool isRecorded = runs([&] { hlotag::python::record(self, result[0]); });
+  return isRecorded ? result.release().ptr() : nullptr;
 }
 
 /// Records the tracers of a recipe: recipes are tuples, which have no weak references.
 PyObject *recordRecipe(PyObject *, Arguments arguments, Py_ssize_t count, PyObject *names) {
-  nb::object recipe = nb::steal(PyObject_Vectorcall(newEqnRecipe.inner(), arguments, count, names));
+  nb::object recipe =
+      nb::steal(PyObject_Vectorcall(newEqnRecipe.original, arguments, count, names));
   if (!recipe || !newEqnRecipe.isOn())
     return recipe.release().ptr();
-  nb::handle made = recipe;
-  return returnAfter(std::move(recipe), [&] {
-    for (nb::handle reference : made.attr("out_tracer_refs")) {
+  bool isRecorded = runs([&] {
+    for (nb::handle reference : recipe.attr("out_tracer_refs")) {
       nb::object tracer = reference();
       hlotag::python::record(tracer.attr("_trace"), tracer);
     }
   });
+  return isRecorded ? recipe.release().ptr() : nullptr;
 }
 
 PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
@@ -111,9 +156,6 @@ PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
 constexpr int anyArguments = METH_FASTCALL | METH_KEYWORDS;
 PyMethodDef bindMethod = {"bind", asFunction(callBind), anyArguments,
                           "bind($self, /, *args, **params)\n--\n\nJAX's own, wrapped by hlotag."};
-PyMethodDef bindWithTraceMethod = {
-    "bind_with_trace", asFunction(callBindWithTrace), anyArguments,
-    "bind_with_trace($self, trace, args, avals, params, /)\n--\n\nJAX's own, wrapped by hlotag."};
 PyMethodDef makeEqnMethod = {
     "make_eqn", asFunction(recordEquation), anyArguments,
     "make_eqn($self, /, *args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
@@ -128,13 +170,6 @@ const Switch *kept(nb::handle aSwitch) { return nb::inst_ptr<Switch>(aSwitch.inc
 void wrap(WrappedMethod &wrapped, nb::handle original, nb::handle stages) {
   nb::object before = nb::steal(std::exchange(wrapped.original, original.inc_ref().ptr()));
   wrapped.stages = kept(stages);
-}
-
-void wrap(WrappedMethod &wrapped, nb::handle original, nb::handle stages, nb::handle inRules,
-          nb::handle rules) {
-  wrap(wrapped, original, stages);
-  nb::object before = nb::steal(std::exchange(wrapped.inRules, inRules.inc_ref().ptr()));
-  wrapped.rules = kept(rules);
 }
 
 /// Makes a method of the class `owner`.
@@ -152,37 +187,30 @@ void hlotag::python::bindWrappedMethods(nb::module_ &m) {
       .def_rw("uses", &Switch::uses);
   m.def(
       "in_bind",
-      [](nb::handle original, SwitchHandle stages, nb::handle inRules, SwitchHandle rules,
+      [](nb::handle original, SwitchHandle stages, SwitchHandle rules, nb::tuple names,
          nb::handle owner) {
-        wrap(bind, original, stages, inRules, rules);
+        wrap(bind, original, stages);
+        primals() = {kept(rules), names[0], names[1], names[2], names[3], names[4], names[5]};
         return makeMethod(bindMethod, owner);
       },
-      nb::arg("original"), nb::arg("stages"), nb::arg("in_rules"), nb::arg("rules"),
-      nb::arg("owner"), "`Primitive.bind`, recorded while it runs.");
-  m.def(
-      "in_some_bind",
-      [](nb::handle original, SwitchHandle stages, nb::handle owner) {
-        wrap(bindWithTrace, original, stages);
-        return makeMethod(bindWithTraceMethod, owner);
-      },
-      nb::arg("original"), nb::arg("stages"), nb::arg("owner"),
-      "`Primitive.bind_with_trace`, recorded unless a bind runs already.");
+      nb::arg("original"), nb::arg("stages"), nb::arg("rules"), nb::arg("names"), nb::arg("owner"),
+      "`Primitive.bind`, recorded while it runs. While `rules` has uses, its operation is in the "
+      "name stack; `names` are the thread's context, the classes NameStack, SourceInfo and Primal, "
+      "and functions that tell open primitives and types of operands.");
   m.def(
       "recorded",
-      [](nb::handle original, SwitchHandle stages, nb::handle inRules, SwitchHandle rules,
-         nb::handle owner) {
-        wrap(makeEqn, original, stages, inRules, rules);
+      [](nb::handle original, SwitchHandle stages, nb::handle owner) {
+        wrap(makeEqn, original, stages);
         return makeMethod(makeEqnMethod, owner);
       },
-      nb::arg("original"), nb::arg("stages"), nb::arg("in_rules"), nb::arg("rules"),
-      nb::arg("owner"),
+      nb::arg("original"), nb::arg("stages"), nb::arg("owner"),
       "`DynamicJaxprTrace.make_eqn`; records its equations with the innermost bind.");
   m.def(
       "recorded_recipe",
-      [](nb::handle original, SwitchHandle stages, nb::handle inRules, SwitchHandle rules) {
-        wrap(newEqnRecipe, original, stages, inRules, rules);
+      [](nb::handle original, SwitchHandle stages) {
+        wrap(newEqnRecipe, original, stages);
         return nb::steal(PyCFunction_New(&newEqnRecipeFunction, nullptr));
       },
-      nb::arg("original"), nb::arg("stages"), nb::arg("in_rules"), nb::arg("rules"),
+      nb::arg("original"), nb::arg("stages"),
       "`new_eqn_recipe`; records the tracers of its recipes, as equations.");
 }

@@ -27,6 +27,25 @@ module @precedence attributes {
 
 // -----
 
+// A deeper rule comes later, and wins without a warning.
+// REPORT-NOT: warning
+// CHECK-LABEL: module @depth
+module @depth attributes {
+  hlotag.rules = [{name = "rule 1", text = "{}"}, {name = "rule 2", text = "{}"}],
+  hlotag.tags = [{forward = {}, derived = {}, rules = [
+    {rule = "1", forward = {k = "outer"}, derived = {}},
+    {rule = "0", depth = "1", forward = {k = "inner"}, derived = {}}
+  ]}]
+} {
+  func.func @f(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK: stablehlo.sine {{.*}} {mhlo.frontend_attributes = {k = "inner"}}
+    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0\01/sin")
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+
 // By phase: forward, derived, recomputed.
 // CHECK-LABEL: module @phases
 module @phases attributes {

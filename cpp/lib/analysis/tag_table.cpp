@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::string_view kPhaseNames[kPhases] = {"forward", "custom", "derived", "remat"};
 
-size_t readIndex(const Field &field, size_t end) {
+size_t readIndex(const Field &field, size_t end, std::string_view expected) {
   std::string digits = field.text();
   size_t index = end;
   const char *last = digits.data() + digits.size();
   auto [rest, status] = std::from_chars(digits.data(), last, index);
   if (status != std::errc() || rest != last || index >= end)
-    field.failUnless("an index into 'hlotag.rules'");
+    field.failUnless(expected);
   return index;
 }
 
@@ -44,7 +44,9 @@ Columns readColumns(const Field &fields) {
 
 RuleEntries readRule(const Field &fields, size_t numRules) {
   RuleEntries rule;
-  rule.rule = readIndex(fields["rule"], numRules);
+  rule.rule = readIndex(fields["rule"], numRules, "an index into 'hlotag.rules'");
+  if (Field depth = fields["depth"])
+    rule.depth = readIndex(depth, SIZE_MAX, "a number");
   if (Field op = fields["op"])
     rule.op = op.text();
   if (Field unless = fields["unless"])

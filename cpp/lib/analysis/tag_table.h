@@ -24,6 +24,7 @@ using Columns = std::array<ir::DictionaryAttr, kPhases>;
 /// What a rule gives to the operations of a tag.
 struct RuleEntries {
   size_t rule = 0;                 ///< index into `hlotag.rules`
+  size_t depth = 0;                ///< how deep it matched; deeper ones come later
   std::optional<std::string> op;   ///< the pattern of operations
   std::vector<std::string> unless; ///< patterns of excluded operations
   Columns entries;

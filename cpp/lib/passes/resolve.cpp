@@ -50,12 +50,13 @@ the name, or stands before the text of one.
 - **Backward rules.** The mark `hlotag#custom` says that a backward rule of the user's (`custom_vjp`) binds the
   operation. It takes one transpose away, so the operation is not derived. It gets `custom` of tags whose marks are
   within `hlotag#custom`, where they have that, else `forward`; and `derived` of tags whose marks are around it.
-- **Rules.** A tag's `rules` are what rules of the stage give, in order: dictionaries with the same fields, and `rule`,
-  an index into `hlotag.rules`. One with `op` is for operations of that kind in the equation, except those of the kinds
-  in `unless`. The body of a reduction, a sort or a scatter is part of its operation and matches nothing.
+- **Rules.** A tag's `rules` are what rules of the stage give, in order: dictionaries with the same fields, `rule`, an
+  index into `hlotag.rules`, and `depth`, how deep the rule matched (0 by default). One with `op` is for operations of
+  that kind in the equation, except those of the kinds in `unless`. The body of a reduction, a sort or a scatter is part
+  of its operation and matches nothing.
 - **Precedence.** The inner mark wins over the outer: in a name from left to right, a callee over its caller, a name
   over the location that it wraps. A tag's own entries win over those of its rules, and the last rule over earlier ones;
-  rules that disagree are a warning. An entry that the operation already has wins over all.
+  rules of one depth that disagree are a warning. An entry that the operation already has wins over all.
 - **Removal.** Marks leave all locations, those of block arguments included. `hlotag.tags` and `hlotag.rules` leave the
   module.
 
@@ -281,7 +282,8 @@ private:
         continue;
       matched_[rule->rule] = true;
       for (const RuleEntries *winner : winners)
-        reportConflict(op, *winner, *rule, phase);
+        if (winner->depth == rule->depth)
+          reportConflict(op, *winner, *rule, phase);
       winners.push_back(&*rule);
       ctx_.tags().add(op, entries, {steps_[rule->rule]});
     }

@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from jax._src import custom_derivatives, hijax, source_info_util
+from jax._src import ad_checkpoint, custom_derivatives, hijax, source_info_util
 from jax._src.interpreters import ad
 from jax._src.interpreters import partial_eval as pe
 
 from hlotag._compat.hooks import STAGES, Patch, Purpose, RegisteredPatch, around_in_stage
+from hlotag._compat.jaxprs import Marker
 
 # JAX's transposes that call functions of the user's.
 _FANCY = (ad.custom_lin_p, hijax.call_hi_primitive_linearized_p, hijax.call_hi_primitive_p)
@@ -28,25 +28,8 @@ _OF_SOLVE = "custom_linear_solve transpose_solve"
 Block = Callable[[], AbstractContextManager[Any]]
 
 
-@dataclass(frozen=True)
-class NameElement:
-    """An element of a name stack whose text, which may be empty, is made when the stack is written.
-
-    Attributes:
-        text: Returns the text.
-    """
-
-    text: Callable[[], str]
-    name = ""  # All elements of JAX's have one.
-
-    def wrap(self, names: list[str]) -> None:
-        """Prefixes the element that follows in the stack."""
-        if text := self.text():
-            names[-1:] = [text + (names[-1] if names else "")]
-
-
 @contextmanager
-def within(element: NameElement) -> Iterator[None]:
+def within(element: Marker) -> Iterator[None]:
     """A block in which the name stack of this thread has the element."""
     stack: Any = (*source_info_util.current_name_stack().stack, element)
     with source_info_util.set_name_stack(source_info_util.NameStack(stack)):
@@ -60,6 +43,8 @@ def backward_rule_patches(block: Block) -> tuple[Any, ...]:
     """
 
     def call(rule: Callable, *args: Any, **params: Any) -> Any:
+        if type(params.get("_prim")).__module__ == ad_checkpoint.__name__:  # It calls no function of the user's.
+            return rule(*args, **params)
         with block():
             return rule(*args, **params)
 

@@ -14,13 +14,18 @@ from typing import Any, NamedTuple
 
 from jax._src import cache_key, compiler, core, xla_metadata_lib
 from jax._src.core import Primitive
-from jax._src.interpreters import ad, mlir
-from jax._src.source_info_util import Scope
-from jax.interpreters import mlir as public_mlir
+from jax._src.interpreters import mlir
 
 from hlotag import _core
 from hlotag._compat.supported import explain
-from hlotag._compat.tracing import VALUE_TAG, ambient_metadata, ambient_metadata_is, metadata_call_primitive
+from hlotag._compat.tracing import (
+    VALUE_TAG,
+    ambient_metadata,
+    ambient_metadata_is,
+    entries_of_value_tag,
+    params_of_value_tag,
+    with_metadata,
+)
 
 
 class Purpose(NamedTuple):
@@ -160,7 +165,7 @@ class RegisteredPatch:
             self._rules[self._primitive] = self._rule
 
 
-def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] | None]) -> tuple[Any, ...]:
+def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] | None]) -> Patch:
     """Intercepts JAX's value tag, `set_xla_metadata(x, ...)`, however user code imported it.
 
     `on_value(value, metadata)` returns the metadata with which JAX records the tag as an equation, so that interpreters of jaxprs
@@ -172,45 +177,19 @@ def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] |
         if thread.is_recording:
             return original(trace, args, avals, params)
         with core.set_current_trace(trace):
-            metadata = on_value(args[0], dict(params["xla_metadata_kvs"]))
+            metadata = on_value(args[0], entries_of_value_tag(params))
         if metadata is None:
             return args[0]
         try:
             thread.is_recording = True
             # Cotangents that are added for the equation of the tag belong to the value's.
             with ambient_metadata_is(ambient_metadata() | metadata):
-                return original(trace, args, avals, {"xla_metadata_kvs": tuple(sorted(metadata.items()))})
+                return original(trace, args, avals, params_of_value_tag(metadata))
         finally:
             thread.is_recording = False
 
-    def jvp(_, primals, tangents, **params):
-        # Tangents have the tag in their contexts.
-        return VALUE_TAG.bind(*primals, **params), tangents[0]
-
     purpose = Purpose("value tags by JAX's function, `set_xla_metadata(x, ...)`", "autodiff drops them")
-    of_jvp = Purpose("value tags by JAX's function, under `jvp`", "the tag of a tangent is recorded twice")
-    return (
-        Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", around_in_stage(bind_with_trace), purpose),
-        RegisteredPatch(ad.primitive_jvps, VALUE_TAG, around_in_stage(jvp), of_jvp, "ad.primitive_jvps"),
-    )
-
-
-def metadata_call_patch(on_call: Callable[..., list[Any]]) -> tuple[Patch, ...]:
-    """Intercepts JAX's call with metadata: `xla_metadata_call`, `must_fuse_call`, `scheduling_group`.
-
-    `on_call(original, args, jaxpr, metadata, ad_metadata)` is called for each bind of the call's primitive. JAX's call has no
-    gradient under `jax.checkpoint`: it raises an AssertionError.
-    """
-
-    def bind(original: Callable, *args: Any, jaxpr: Any, **params: Any) -> list[Any]:
-        given = params.get("xla_metadata", params)  # 0.10.2 has the keys as parameters.
-        ad_metadata = params.get("ad_metadata", "same") if given is not params else "same"
-        derived = ad_metadata if isinstance(ad_metadata, str) else dict(ad_metadata)
-        return on_call(lambda: original(*args, jaxpr=jaxpr, **params), args, jaxpr, dict(given), derived)
-
-    primitive = metadata_call_primitive()
-    purpose = Purpose("JAX's call with metadata, under `jax.checkpoint`", "the call has no gradient there")
-    return () if primitive is None else (Patch(primitive, "bind", "*args", around_in_stage(bind), purpose),)
+    return Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", around_in_stage(bind_with_trace), purpose)
 
 
 def lowering_patch(lower: Callable[..., Any]) -> Patch:
@@ -223,41 +202,18 @@ def lowering_patch(lower: Callable[..., Any]) -> Patch:
     return Patch(mlir, "lower_jaxpr_to_module", "module_name, jaxpr", around(lower), purpose)
 
 
-def jaxpr_patches(view: Callable[[Any], Any]) -> tuple[Patch, ...]:
-    """Lowers `view(jaxpr)` for each jaxpr that JAX lowers, a whole program's or one in an equation's parameters.
+def attaching_patch(metadata_of: Callable[[Any], Any]) -> Patch:
+    """Attaches `metadata_of(metadata)` where JAX attaches the metadata of an equation to an op that the equation lowers to."""
 
-    JAX reads the name and context of each equation next. What runs earlier, JAX's caches included, uses the jaxprs of the trace.
-    Lowering rules of other libraries call the function by its public name.
-    """
+    def attach(original, context, op):
+        equation = context.jaxpr_eqn_ctx
+        metadata = None if equation is None else equation.xla_metadata
+        if metadata and (kept := metadata_of(metadata)) is not metadata:
+            context = context.replace(jaxpr_eqn_ctx=with_metadata(equation, kept))
+        return original(context, op)
 
-    def subcomp(original, context, jaxpr, *args, **kwargs):
-        return original(context, view(jaxpr), *args, **kwargs)
-
-    purpose = Purpose("marks in the locations of operations", "helper operations, bodies and calls have no tags")
-    of_others = purpose._replace(use=f"{purpose.use}, in lowering rules of others")
-    return (
-        Patch(mlir, "jaxpr_subcomp", "ctx, jaxpr", around(subcomp), purpose),
-        Patch(public_mlir, "jaxpr_subcomp", "ctx, jaxpr", around(subcomp), of_others),
-    )
-
-
-def scope_patch(text_of: Callable[[str], str]) -> Patch:
-    """Replaces each scope by `text_of(scope)` when JAX writes a name stack as text.
-
-    In a name stack, scopes and transformations are objects of two classes. In its text, a scope named `transpose(x)` would read
-    like a transformation.
-    """
-
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def wrapped(self: Any, stack: list[str]) -> None:
-            text = text_of(self.name)
-            original(self if text is self.name else self._replace(name=text), stack)
-
-        return wrapped
-
-    purpose = Purpose("scopes named like a transformation, `transpose(x)`", "operations in them get derived tags")
-    return Patch(Scope, "wrap", "self, stack", wrap, purpose)
+    purpose = Purpose("policies of tags (`grad=`), traced in a stage", "a program lowered outside of it has hlotag's own keys")
+    return Patch(mlir, "wrap_xla_metadata_in_place", "ctx, op", around(attach), purpose)
 
 
 def compile_patch(compile_module: Callable[..., Any]) -> Patch:

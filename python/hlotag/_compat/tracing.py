@@ -8,8 +8,7 @@ public way to read or replace the metadata of an equation.
 from __future__ import annotations
 
 import sys
-import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -315,6 +314,25 @@ def runs_jax() -> bool:
     return False
 
 
+class _Entries(tuple):
+    """The parameter of a value tag: plain entries, which are all that JAX alone reads, and those with hlotag's own values."""
+
+    metadata: Mapping[str, Any]
+
+
+def params_of_value_tag(metadata: Metadata) -> dict[str, Any]:
+    """The parameters of a value tag with these entries."""
+    entries = _Entries(sorted((key, value) for key, value in metadata.items() if isinstance(value, (str, bool, int, float))))
+    entries.metadata = dict(metadata)
+    return {"xla_metadata_kvs": entries}
+
+
+def entries_of_value_tag(params: Metadata) -> dict[str, Any]:
+    """The inverse of `params_of_value_tag`, for JAX's own value tags too."""
+    entries = params["xla_metadata_kvs"]
+    return dict(getattr(entries, "metadata", entries))
+
+
 def jax_value_tag(value: Any, metadata: Metadata) -> Any:
     """Applies JAX's own value tag to all arrays in `value`. Any string can be a key.
 
@@ -322,33 +340,8 @@ def jax_value_tag(value: Any, metadata: Metadata) -> Any:
 
     `jax.experimental.xla_metadata.set_xla_metadata` takes keys as keyword arguments, so `x` cannot be a key.
     """
-    entries = tuple(sorted(metadata.items()))
-    return jax.tree.map(lambda leaf: VALUE_TAG.bind(leaf, xla_metadata_kvs=entries) if is_array(leaf) else leaf, value)
-
-
-def metadata_call_primitive() -> Any:
-    """The primitive of JAX's call with metadata; None if this JAX has none."""
-    found = getattr(xla_metadata, "xla_metadata_call_p", None)
-    return found or getattr(import_module("jax.experimental.scheduling_groups"), "xla_metadata_call_p", None)
-
-
-def jaxpr_function(jaxpr: Any, key: Hashable, wrap: Callable[[Callable], Callable]) -> Callable[..., list[Any]]:
-    """A function that evaluates a jaxpr; the same object for the same jaxpr and key.
-
-    `wrap`, which depends on the key, decorates the function that JAX traces.
-    """
-    functions = _functions.setdefault(jaxpr, {})
-    if key not in functions:
-        evaluate = core.jaxpr_as_fun(jaxpr)
-
-        def xla_metadata_call(*args: Any) -> list[Any]:
-            return evaluate(*args)
-
-        functions[key] = jax.jit(wrap(xla_metadata_call))
-    return functions[key]
-
-
-_functions: weakref.WeakKeyDictionary[Any, dict[Hashable, Callable[..., list[Any]]]] = weakref.WeakKeyDictionary()
+    params = params_of_value_tag(metadata)
+    return jax.tree.map(lambda leaf: VALUE_TAG.bind(leaf, **params) if is_array(leaf) else leaf, value)
 
 
 def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str | Mapping[str, str]) -> Callable | None:

@@ -14,7 +14,7 @@ from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins, place_of
 from hlotag.tagging import keys
 from hlotag.tagging.rules import Rule, bind_names
-from hlotag.tagging.scope_patterns import Bindings, ScopePattern, matches, matches_source
+from hlotag.tagging.scope_patterns import Bindings, ScopePattern, bind_source, matches
 
 Ids = tuple[int, ...]
 
@@ -161,11 +161,11 @@ def _combine(key: str, values: list[str]) -> str:
 
 
 def _match(patterns: Mapping[str, str], collective: Inserted) -> Bindings | None:
-    """The texts of the names in a scope's pattern, if all patterns stand for a collective."""
+    """The texts of the names in patterns, if all stand for a collective."""
     if "op" in patterns and not matches(patterns["op"], collective.opcode):
         return None
-    if "source" in patterns and not matches_source(patterns["source"], *collective.source):
-        return None
-    if "scope" not in patterns:
-        return ()
-    return ScopePattern(patterns["scope"]).advance((), collective.scope)[1] if collective.scope else None
+    of_source = bind_source(patterns["source"], *collective.source) if "source" in patterns else ()
+    of_scope: Bindings | None = ()
+    if "scope" in patterns:
+        of_scope = ScopePattern(patterns["scope"]).advance((), collective.scope)[1] if collective.scope else None
+    return None if of_source is None or of_scope is None else of_source + of_scope

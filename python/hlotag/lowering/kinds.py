@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hlotag import _compat
-from hlotag.tagging import marks, rule_hooks
-from hlotag.tagging.matching import Primal
 
 _logger = logging.getLogger("hlotag")
-# By primal and platforms, the latest ones last.
-_known: dict[tuple[Primal, tuple[str, ...]], frozenset[str]] = {}
+# By the key of a primal and platforms, the latest ones last.
+_known: dict[Any, frozenset[str]] = {}
 _MOST = 2048
 
 # Collectives lower only within their axes.
@@ -36,24 +34,24 @@ _OF_EQUATION = re.compile(r'[/"]hlotag(\d+)[/"]')
 _WITH_OPERATIONS = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
 
-def kinds_of(primals: Iterable[Primal], lower: Callable[..., Any], options: Mapping[str, Any]) -> dict[Primal, frozenset[str]]:
-    """The names of the operations that equations lower to, those in bodies of reductions and sorts apart.
+def kinds_of(primals: Iterable[Any], lower: Callable[..., Any], options: Mapping[str, Any]) -> dict[Any, frozenset[str]]:
+    """The names of the operations that primals lower to, those in bodies of reductions and sorts apart.
 
-    `lower` is JAX's function that lowers a jaxpr to a module, with `options` for the program of the equations.
+    `lower` is JAX's function that lowers a jaxpr to a module, with `options` for the program of the primals.
     """
     platforms = tuple(options["platforms"])
-    primals = tuple(primals)
-    found = {primal: _known[primal, platforms] for primal in primals if (primal, platforms) in _known}
-    missing = [primal for primal in primals if primal not in found]
-    with rule_hooks.lowering(), marks.marking(None):
+    keys = {primal: (primal.key, platforms) for primal in primals}
+    found = {primal: _known[key] for primal, key in keys.items() if key in _known}
+    missing = [primal for primal in keys if primal not in found]
+    with _compat.tracing.ambient_metadata_is({}):
         found.update(zip(missing, _lower(missing, lower, options), strict=True))
-    _known.update({(primal, platforms): found[primal] for primal in missing})
+    _known.update({keys[primal]: found[primal] for primal in missing if primal.key is not None})
     while len(_known) > _MOST:
         _known.pop(next(iter(_known)), None)
     return found
 
 
-def _lower(primals: list[Primal], lower: Callable[..., Any], options: Mapping[str, Any]) -> list[frozenset[str]]:
+def _lower(primals: list[Any], lower: Callable[..., Any], options: Mapping[str, Any]) -> list[frozenset[str]]:
     if not primals:
         return []
     try:

@@ -21,13 +21,13 @@ from hlotag.mlir import connection
 from hlotag.passes import python_passes, syntax
 from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_or_raise, run_passes
 from hlotag.passes.rules import check_rules
-from hlotag.tagging import backward_rules, keys, marks, matching, rule_hooks, scopes, state
-from hlotag.tagging.calls import call_of_jax
+from hlotag.tagging import backward_rules, keys, marks, matching, scopes, state
 from hlotag.tagging.decorated import around
 from hlotag.tagging.keys import as_text
 from hlotag.tagging.rules import Rule
 from hlotag.tagging.state import OnError, Stage, active, unique
 from hlotag.tagging.tags import lowered, note_removals, tag_value
+from hlotag.tagging.walk import Walk
 from hlotag.tagging.warning import warn
 
 # Fail at import, not in the middle of a program.
@@ -254,8 +254,7 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
     """Lowers `jaxpr` by JAX's own function, runs the passes on the module, and prepares it for the HLO stage."""
     current = active()
     if current is None:
-        with marks.marking(None):
-            return original(module_name, jaxpr, *args, **kwargs)
+        return original(module_name, jaxpr, *args, **kwargs)
     scopes.stages.check()
     scopes.tags.check()
     result = _lower_in(current, original, module_name, jaxpr, *args, **kwargs)
@@ -264,17 +263,27 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
     return result
 
 
-def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
-    def lower(marker: marks.Marker) -> Any:
-        # Lowering rules may trace equations. These have the mark of the lowered equation.
-        with rule_hooks.lowering(), marks.marking(marker):
-            result = original(module_name, jaxpr, *args, **kwargs)
-        marks.attach_table(result.module, marker, kinds.kinds_of(marker.primals(), original, kwargs))
-        return result
+def _lower_marked(walk: Walk, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
+    """Lowers a program with the marks of a walk, and attaches their table to its module."""
+    marked = walk.rewrite(jaxpr)
+    # Lowering rules may trace equations. These have the mark of the lowered equation.
+    with _compat.tracing.ambient_metadata_is({}):
+        result = original(module_name, marked, *args, **kwargs)
+    if walk.has_escapes:
+        marks.attach_escaped(result.module)
+    if walk.has_marks or walk.rules is not None:
+        found = kinds.kinds_of((row.primal for row in walk.table if row.primal is not None), original, kwargs)
+        marks.attach_table(result.module, walk.table, walk.rules, found.__getitem__)
+    return result
 
-    marker = marks.Marker(rules=stage.rules)
-    result = lower(marker)
-    if marker.has_value_tags:
+
+def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
+    def lower(walk: Walk) -> Any:
+        return _lower_marked(walk, original, module_name, jaxpr, *args, **kwargs)
+
+    walk = Walk(rules=stage.rules)
+    result = lower(walk)
+    if walk.has_value_tags:
         warn(
             f"hlotag: {module_name} has value tags that were set while hlotag was off, so they are JAX's own, which autodiff "
             "drops; turn hlotag on before the program is traced (with HLOTAG_ENABLE: use a device first, for example by "
@@ -294,7 +303,7 @@ def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: 
         try:
             run_or_raise(result.module, _MARKS_ONLY, debug_origins=stage.debug_origins)
         except PassError:  # Better no tags than marks in XLA's names.
-            return lower(marks.Marker(blank=True))
+            return lower(Walk(blank=True))
     return result
 
 
@@ -303,7 +312,7 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     # JAX also calls this for each equation that it evaluates. Then all values are text already.
     metadata = backward_rules.settle_inherited(metadata)
     for value in metadata.values():
-        if type(value) is not str and not isinstance(value, matching.OwnValue):
+        if type(value) is not str and not isinstance(value, marks.OwnValue):
             break
     else:
         return metadata
@@ -312,13 +321,11 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     return note_removals({key: as_text(v) if isinstance(v, bool | int | float) else v for key, v in metadata.items()})
 
 
-# In this order: the wrapper of a primitive's own `bind` calls that of all primitives'.
 PATCHES = (
-    *rule_hooks.PATCHES,
+    *_compat.recording.operation_patches(),
     *backward_rules.PATCHES,
     *marks.PATCHES,
-    *_compat.hooks.value_tag_patches(tag_value),
-    *_compat.hooks.metadata_call_patch(call_of_jax),
+    _compat.hooks.value_tag_patch(tag_value),
     _compat.hooks.block_patch(_block_metadata),
     _compat.hooks.lowering_patch(_lower),
     *hlo_stage.PATCHES,
@@ -356,5 +363,6 @@ def _drop(stage: Stage | None) -> None:
 
 
 def _count(stage: Stage, change: int) -> None:
-    for switch in (_compat.hooks.STAGES, *rule_hooks.switches_for(stage.rules)):
-        switch.uses += change
+    _compat.hooks.STAGES.uses += change
+    if stage.rules is not None and stage.rules.has_ops:
+        _compat.recording.OPS.uses += change

@@ -15,7 +15,7 @@ from typing import Any
 
 from hlotag import _compat
 from hlotag.tagging.marks import BACKWARD_RULE, key_of, settle
-from hlotag.tagging.state import Stage, active
+from hlotag.tagging.state import active
 
 
 class _Thread(threading.local):
@@ -33,37 +33,27 @@ _thread = _Thread()
 
 @contextmanager
 def _in_backward_rule() -> Iterator[None]:
-    stage = active()
-    if stage is None:
+    if active() is None:
         yield
         return
     outer = _thread.outside
     ambient = _compat.tracing.ambient_metadata()
     try:
         _thread.outside = (*outer, ambient)
-        with (
-            _compat.backward_rules.within(BACKWARD_RULE),
-            _compat.tracing.ambient_metadata_is(_settle(stage, ambient)),
-        ):
+        with _compat.backward_rules.within(BACKWARD_RULE), _compat.tracing.ambient_metadata_is(settle(ambient)):
             yield
     finally:
         _thread.outside = outer
 
 
-def _settle(stage: Stage, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    settled = settle(metadata)
-    return settled if stage.rules is None else stage.rules.settle(settled)
-
-
 def settle_inherited(metadata: dict[str, Any]) -> dict[str, Any]:
     """The metadata of an equation that a backward rule evaluates, and that was traced outside of it (`jax.custom_gradient`)."""
-    stage = active() if _thread.outside else None
-    if stage is None:
+    if not _thread.outside or active() is None:
         return metadata
     for outside in _thread.outside:
         same = {key for key, entry in outside.items() if metadata.get(key) == entry}
         inherited = {key: outside[key] for key in same if key_of(key) in same or key_of(key) == key}
-        metadata = {key: entry for key, entry in metadata.items() if key not in inherited} | _settle(stage, inherited)
+        metadata = {key: entry for key, entry in metadata.items() if key not in inherited} | settle(inherited)
     return metadata
 
 

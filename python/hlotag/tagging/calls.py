@@ -125,18 +125,6 @@ def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
     return functools.wraps(f)(_stage_out(f, entries, grad)) if inspect.isfunction(f) else _Call(f, entries, grad)
 
 
-def call_of_jax(
-    original: Callable[[], list[Any]], args: tuple[Any, ...], jaxpr: Any, metadata: dict[str, Any], ad_metadata: Any
-) -> list[Any]:
-    """JAX's own call with metadata, as a call in a block while a stage is on; `original` binds JAX's primitive."""
-    if active() is None:
-        return original()
-    entries = as_metadata(metadata)
-    call = _compat.tracing.jaxpr_function(jaxpr, tuple(_kept(entries)), lambda body: _without(_kept(entries), body))
-    with tagged(entries, grad=ad_metadata):
-        return list(call(*args))
-
-
 def _kept(entries: Mapping[str, Any]) -> list[str]:
     """The keys that mean the call and not what is in it."""
     return sorted(key for key in entries if keys.is_kept(key))

@@ -12,10 +12,10 @@ from hlotag.errors import TagError
 from hlotag.tagging import keys
 from hlotag.tagging.scope_patterns import Bindings, captures_in, check_pattern, substitute
 
-PATTERNS = ("op", "scope", "source", "function")
+PATTERNS = ("op", "scope", "source", "function", "caller")
 _PHASES = ("forward", "backward", "both")
 # What a rule for inserted collectives has no use for.
-_OF_THE_PROGRAM = ("function", "grad", "remat")
+_OF_THE_PROGRAM = ("function", "caller", "grad", "remat")
 Entries = Mapping[str, str | None]
 
 
@@ -24,19 +24,21 @@ class Rule:
     """Tags the operations that match all of its patterns; `*` matches any text, `?` one character.
 
     Attributes:
-        attrs: Keys and values to attach; strings, bools, ints or floats. A name in braces stands for text of the scope.
-        op: The operation, with or without its dialect: "dot_general", "stablehlo.*". Operations in the body of a reduction, a
-            sort or a scatter are part of it and match nothing.
-        scope: Successive elements of the path of named scopes: "decoder/layer_*/attention". In braces a name matches text of one
-            element, which `attrs` can use: `Rule({"group": "{n}"}, scope="layer_{n}/attention")`.
-        source: File and line, "model.py:42"; a pattern without a directory matches the end of the path.
+        attrs: Keys and values to attach; strings, bools, ints or floats. A name in braces stands for text of a pattern.
+        op: The operation, or the one that it derives from, with or without its dialect: "dot_general", "stablehlo.*". Operations
+            in the body of a reduction, a sort or a scatter are part of it and match nothing.
+        scope: Successive elements of the path of named scopes: "decoder/layer_*/attention". Here and in the next fields, a name
+            in braces matches text without a slash, which `attrs` can use: `Rule({"n": "{n}"}, scope="layer_{n}/attention")`.
+        source: The line of user code that the operation is from, file and line: "model.py:42"; a pattern without a directory
+            matches the end of the path. The line of a call or a loop is not that of the operations in it.
         function: The name of a jitted function; "main" for the outermost one.
+        caller: As `source`, for any line of user code on the way to the operation: its own, and those of its callers.
         phase: "forward", "backward" or "both".
         grad: What operations derived by autodiff get: "same", "drop", or a mapping of their own. The default, `hlotag.BY_KEY`,
             is each key's own as for `hlotag.tag`, unless the phase says which operations are meant.
         remat: What operations that `jax.checkpoint` recomputes get; by default what `grad` says.
-        unless: Patterns that exclude: a mapping of `op`, `scope`, `source` and `function`, which excludes what matches all of
-            them, or a list of such mappings.
+        unless: Patterns that exclude: a mapping of these fields, which excludes what matches all of them, or a list of such
+            mappings.
         inserted: Whether the rule is for collectives that XLA's partitioner inserts, and not for operations of the program. `op`
             is then HLO's opcode, "all-gather", without "-start"; scope, source and phase are those of the operation that takes
             the gathered value or makes the summed one. They get the tags before the compiler schedules them.
@@ -58,6 +60,7 @@ class Rule:
     scope: str | None = None
     source: str | None = None
     function: str | None = None
+    caller: str | None = None
     phase: str = "both"
     grad: keys.Grad = keys.BY_KEY
     remat: keys.Grad | None = None
@@ -72,6 +75,8 @@ class Rule:
         patterns = _patterns(self, "rule field ")
         if not patterns:
             raise TagError(f"{self!r}: a rule needs at least one of {', '.join(PATTERNS)}")
+        if twice := sorted(name for name in set(self.captures()) if self.captures().count(name) > 1):
+            raise TagError(f"{self!r}: the name {twice[0]!r} in braces occurs in two patterns")
         check_choice("rule field 'phase'", self.phase, _PHASES, TagError)
         if not isinstance(self.attrs, Mapping):
             raise TagError(f"rule field 'attrs' must be a mapping of keys to values, got {show(self.attrs)}")
@@ -111,8 +116,8 @@ class Rule:
         return _check_entries(self.attrs, self.captures())
 
     def captures(self) -> tuple[str, ...]:
-        """The names in braces of the scope."""
-        return captures_in(self.scope or "")
+        """The names in braces of the patterns."""
+        return tuple(name for field in PATTERNS[1:] for name in captures_in(getattr(self, field) or ""))
 
     def clauses(self) -> tuple[dict[str, str], ...]:
         """The patterns of `unless`: an operation that matches all of a clause is excluded."""
@@ -153,7 +158,7 @@ class Rule:
 
     def __repr__(self) -> str:
         """The call that makes an equal rule."""
-        given = [f"{f.name}={value!r}" for f in fields(self)[1:10] if (value := getattr(self, f.name)) != f.default]
+        given = [f"{f.name}={value!r}" for f in fields(self)[1:11] if (value := getattr(self, f.name)) != f.default]
         return f"Rule({', '.join([repr(self.attrs), *given])})"
 
     def name(self, index: int) -> str:

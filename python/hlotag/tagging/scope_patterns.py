@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patterns of a rule: `*` is any text, `?` one character, and in scopes `{n}` is text of one element, to be used in values."""
+"""Patterns of a rule: `*` is any text, `?` one character, and `{n}` text of one element of a path, to be used in values."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Thread = tuple[int, Bindings]
 
 
 def check_pattern(field: str, pattern: str) -> None:
-    """Raises TagError if a pattern has a character of other globs, or a name twice. Names in braces are for the field `scope`."""
-    text = _CAPTURE.sub("", pattern) if field == "scope" else pattern
+    """Raises TagError if a pattern has a character of other globs, a name twice, or a name in braces in the field `op`."""
+    text = pattern if field == "op" else _CAPTURE.sub("", pattern)
     if found := _UNSUPPORTED.search(text):
         raise TagError(
             f"rule field {field!r}: {found[0]!r} in {pattern!r} has no meaning here; patterns have * for any text and ? for one "
-            "character" + (", and {n} for the text of a value" if field == "scope" else "")
+            "character" + ("" if field == "op" else ", and {n} for the text of a value")
         )
-    names = captures_in(pattern) if field == "scope" else ()
+    names = captures_in(pattern)
     if len(set(names)) < len(names):
         raise TagError(f"rule field {field!r}: a name in braces occurs twice in {pattern!r}")
 
@@ -38,12 +38,23 @@ def captures_in(pattern: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def _regex(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+    tokens = re.split(f"({_CAPTURE.pattern.replace('(', '(?:', 1)}|[*?])", pattern)
+    special = {"*": ".*", "?": "."}
+    names = (
+        f"(?P<{token[1:-1]}>[^/]+)" if _CAPTURE.fullmatch(token) else special.get(token, re.escape(token)) for token in tokens
+    )
+    return re.compile("".join(names), re.DOTALL)
+
+
+def bind(pattern: str, text: str) -> Bindings | None:
+    """The texts of the names in a pattern that stands for a whole text; None if it does not."""
+    found = _regex(pattern).fullmatch(text)
+    return None if found is None else tuple(found.groupdict().items())
 
 
 def matches(pattern: str, text: str) -> bool:
     """Whether a pattern stands for a whole text."""
-    return _regex(pattern).fullmatch(text) is not None
+    return bind(pattern, text) is not None
 
 
 def matches_op(pattern: str, name: str) -> bool:
@@ -51,12 +62,15 @@ def matches_op(pattern: str, name: str) -> bool:
     return matches(pattern, name) or matches(pattern, name.partition(".")[2])
 
 
-def matches_source(pattern: str, file: str, line: int, column: int) -> bool:
-    """Whether a pattern stands for `file`, `file:line` or `file:line:column`; without a directory, for the end of any path."""
+def bind_source(pattern: str, file: str, line: int, column: int) -> Bindings | None:
+    """As `bind`, for `file`, `file:line` or `file:line:column`; without a directory, for the end of any path."""
     while pattern.startswith("**/"):
         pattern = pattern[3:]
-    texts = (file, f"{file}:{line}", f"{file}:{line}:{column}")
-    return any(matches(pattern, text) or matches(f"*/{pattern}", f"/{text}") for text in texts)
+    for text in (file, f"{file}:{line}", f"{file}:{line}:{column}"):
+        for found in (bind(pattern, text), bind(f"*/{pattern}", f"/{text}")):
+            if found is not None:
+                return found
+    return None
 
 
 class ScopePattern:

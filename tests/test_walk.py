@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The walk over a program: which jaxprs it enters, which it copies, and what it leaves alone."""
+
+import inspect
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax._src.interpreters import mlir
+from jax.experimental import pallas
+
+import hlotag
+from hlotag import _compat
+from hlotag.tagging.matching import RuleSet
+from hlotag.tagging.walk import Walk
+from modules import ops_of
+
+X = jnp.ones((4, 4))
+
+
+def has_equations(rule):
+    parameters = inspect.signature(inspect.unwrap(getattr(rule, "rule", rule))).parameters
+    return any("jaxpr" in name or name == "branches" for name in parameters)
+
+
+def test_each_primitive_of_jax_with_equations_is_in_the_table():
+    tables = (mlir._lowerings, *mlir._platform_specific_lowerings.values())
+    found = {primitive.name for table in tables for primitive, rule in table.items() if has_equations(rule)}
+    assert len(found) > 12 and found <= _compat.jaxprs.WITH_EQUATIONS.keys()
+
+
+def walk(function, *rules):
+    """The jaxpr of a function of a matrix before and after the walk, and the walk."""
+    jaxpr = jax.make_jaxpr(function)(X)
+    done = Walk(rules=RuleSet(rules) if rules else None)
+    return jaxpr, done.rewrite(jaxpr), done
+
+
+SCOPE = hlotag.Rule({"k": "v"}, scope="a")
+
+
+@pytest.mark.parametrize("rules", [(), (SCOPE,)], ids=["no rules", "a rule"])
+def test_a_program_without_tags_is_not_copied(rules):
+    jaxpr, marked, done = walk(
+        lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jax.jit(lambda x: lax.scan(lambda c, r: (c, r), x, x)[1]), x)
+    )
+    assert marked is jaxpr and not done.table
+
+
+def test_a_copy_leaves_the_jaxpr_of_the_trace_as_it_is():
+    f = jax.named_scope("a")(jax.jit(lambda x: jnp.sin(x) @ x))
+    jaxpr, marked, done = walk(f, SCOPE)
+    assert marked is not jaxpr and len(done.table) == 1
+    assert "hlotag" not in str(jaxpr.pretty_print(name_stack=True)) and str(jaxpr) == str(marked)
+
+
+def test_equal_copies_are_one():
+    shared = jax.jit(lambda x: jnp.sin(x) * x)
+
+    def f(x):
+        for n in range(6):
+            x = jax.named_scope("ab"[n % 2])(shared)(x)
+        return shared(x)
+
+    _, marked, _ = walk(f, SCOPE)
+    assert len({id(equation.params["jaxpr"]) for equation in _compat.jaxprs.equations_of(marked)}) == 2
+
+
+def test_a_kernel_has_the_tags_of_its_call():
+    def kernel(x_ref, o_ref):
+        with jax.named_scope("a"):
+            o_ref[...] = jnp.sin(x_ref[...])
+
+    @hlotag.tagged({"k": "v"}, grad={"k": "d"})
+    def f(x):
+        return pallas.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), interpret=True)(x)
+
+    (call,) = _compat.jaxprs.equations_of(walk(f, SCOPE)[0])
+    (marked,) = _compat.jaxprs.equations_of(walk(f, SCOPE)[1])
+    assert marked.params["jaxpr"] is call.params["jaxpr"]
+    with hlotag.stage(rules=[hlotag.Rule({"r": "v"}, op="sine"), hlotag.Rule({"s": "v"}, scope="a")]):
+        text = jax.jit(f).lower(X).as_text()
+    assert 'k = "v"' in text and "hlotag" not in text and 's = "v"' not in text
+
+
+def test_lines_of_callers_tell_layers_without_scopes_apart():
+    """As in flax NNX: all layers have their product on one line, and each layer is called on a line of its own."""
+
+    def dense(x):
+        return jnp.tanh(x @ x)
+
+    def model(x):
+        x = jax.jit(dense)(x)
+        x = jax.checkpoint(dense)(x)
+        x = lax.scan(lambda c, _: (dense(c), None), x, length=2)[0]
+        return x.sum()
+
+    line = model.__code__.co_firstlineno
+    rules = [hlotag.Rule({"layer": str(n)}, caller=f"test_walk.py:{line + n}", op="dot_general") for n in (1, 2, 3)]
+    rules += [hlotag.Rule({"any": "{n}"}, caller="test_walk.py:{n}", unless={"caller": f"*:{line + 3}"})]
+    # JAX inlines the forward pass of a checkpoint, and its equations keep the lines of the function only.
+    for function, expected in ((model, {"1": 1, "2": 1, "3": 1}), (jax.grad(model), {"1": 3, "2": 3, None: 1, "3": 3})):
+        with hlotag.stage(rules=rules):
+            products = [op.entries for op in ops_of(jax.jit(function).lower(X)) if op.name == "stablehlo.dot_general"]
+        assert Counter(entries.get("layer") for entries in products) == expected
+        # The deepest line that matches is that of the product itself.
+        assert all(entries.get("any") == (None if entries.get("layer") == "3" else str(line - 2)) for entries in products)
