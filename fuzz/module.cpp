@@ -23,13 +23,13 @@ namespace {
 
 struct Step {
   const char *pass;
-  pass::OptionValues options = {};
+  passes::OptionValues options = {};
 };
 using Steps = std::vector<Step>;
 
 const std::vector<Steps> &pipelines() {
   using Strings = std::vector<std::string>;
-  static const pass::OptionValues attached{{"seeds", std::string("attached")}};
+  static const passes::OptionValues attached{{"seeds", std::string("attached")}};
   static const std::string rules =
       R"([{op = "add", attrs = {k = "v"}}, {scope = "a/*", phase = "backward", attrs = {l = "w"}, )"
       R"(grad = {}}, {function = "f1", source = "m.py:3", attrs = {m = "x"}}])";
@@ -59,7 +59,7 @@ const std::vector<Steps> &pipelines() {
 pass::Pipeline makePipeline(const Steps &steps) {
   pass::Pipeline pipeline;
   for (const Step &step : steps)
-    pipeline.push_back(pass::makeElement(step.pass, step.options));
+    pipeline.push_back(passes::makePass(step.pass, step.options));
   return pipeline;
 }
 
@@ -340,7 +340,6 @@ void check(MlirOperation module, const Steps &steps) {
 
 extern "C" int LLVMFuzzerInitialize(int *, char ***) {
   fuzz::installUpstream();
-  passes::registerAllPasses();
   return 0;
 }
 
