@@ -7,8 +7,7 @@
 #include <map>
 #include <string>
 
-// The functions of the table, with hlotag's own types, as headercheck shows them to agree with
-// upstream's.
+// The functions of the table, with hlotag's own types.
 extern "C" {
 #define HLOTAG_REQUIRED(ret, name, args) ret name args;
 #include "hlotag/capi/functions.def"

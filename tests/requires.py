@@ -8,8 +8,6 @@ from typing import NoReturn
 
 import pytest
 
-import hlotag
-
 
 def unmet(reason: str) -> NoReturn:
     """Ends the test that calls it.
@@ -33,12 +31,3 @@ def libraries(*names: str, extra: str) -> None:
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
         unmet(f"there is no {', '.join(missing)}: pip install 'hlotag[{extra}]'")
-
-
-def headers() -> None:
-    """A C++ compiler, and hlotag's headers, which an installed hlotag has."""
-    tool("c++", "g++")
-    try:
-        hlotag.get_include()
-    except hlotag.HlotagError as error:
-        unmet(str(error))

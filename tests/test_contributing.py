@@ -43,11 +43,11 @@ def test_a_pass_takes_a_file_and_two_lines(tmp_path):
     passes, header = tmp_path / "cpp" / "lib" / "passes", tmp_path / "cpp" / "include" / "hlotag" / "passes" / "passes.h"
     strip = (passes / "strip.cpp").read_text().replace("createStripPass", "createSamplePass")
     (passes / "sample.cpp").write_text(strip.replace('"hlotag-strip"', '"hlotag-sample"'))
-    for file in (header, passes / "register.cpp"):
+    for file in (header, passes / "passes.cpp"):
         text, count = re.subn(r"(?m)^(.*create)Strip(Pass.*;)$", r"\g<0>\n\1Sample\2", file.read_text())
         assert count == 1
         file.write_text(text)
-    for source in ("sample.cpp", "register.cpp"):
+    for source in ("sample.cpp", "passes.cpp"):
         command = [compiler, "-std=c++17", "-fsyntax-only", *(f"-I{tmp_path}/cpp/{folder}" for folder in ("include", "lib"))]
         done = subprocess.run([*command, passes / source], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]

@@ -34,8 +34,6 @@ WITH_CODE = [page for page in PAGES if re.search("```(python|console)", page.rea
 def test_code_of_page(page, tmp_path):
     if page.stem == "libraries":
         requires.libraries("optax", "flax", "equinox", "haiku", "keras", "numpyro", extra="examples")
-    if page.stem in ("cpp_api", "writing_a_pass"):
-        requires.headers()
     # A reader has one device of the CPU, unless the page says otherwise.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("XLA_", "JAX_"))}
     environment |= {"JAX_PLATFORMS": "cpu", "COLUMNS": "80"}

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,9 @@ import pytest
 import hlotag
 from hlotag._util.files import as_file_name, private_directory, write_atomically
 from hlotag.cli import opt_main
-from hlotag.errors import ArgumentError, PassError, TagError
+from hlotag.errors import PassError, TagError
 from hlotag.lowering.reproducer import with_reproducer
 from hlotag.mlir.modules import new_context, parse_module
-from hlotag.passes.plugins import load_pass_plugin
 
 MODULE = 'module @m {\n  func.func @f() {\n    return loc("x")\n  }\n}\n'
 
@@ -191,24 +189,6 @@ def test_a_file_of_rules_is_missing_or_empty(tmp_path):
             hlotag.load_rules(tmp_path / name)
     (tmp_path / "rules.toml").touch()
     assert hlotag.load_rules(tmp_path / "rules.toml") == ()
-
-
-def test_plugins_are_looked_for_nowhere_but_where_the_user_said(tmp_path, monkeypatch):
-    """Not on the dynamic loader's path, and a file of the name of an installed plugin is not taken for it."""
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
-    (tmp_path / "libx.so").write_bytes(b"")
-    with pytest.raises(ArgumentError, match="neither a file nor an entry point"):
-        load_pass_plugin("libx.so")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ArgumentError, match=str(tmp_path)):
-        load_pass_plugin("libx.so")
-
-    (tmp_path / "package_of_a_plugin.py").write_text("path = 'elsewhere.so'")
-    monkeypatch.syspath_prepend(tmp_path)
-    found = EntryPoints([EntryPoint("libx.so", "package_of_a_plugin:path", "hlotag.passes")])
-    monkeypatch.setattr("hlotag.passes.plugins.entry_points", lambda group: found)
-    with pytest.raises(ArgumentError, match=r"elsewhere\.so: there is no such file"):
-        load_pass_plugin("libx.so")
 
 
 def test_a_module_whose_name_is_no_utf8_can_be_reported(tmp_path, monkeypatch):

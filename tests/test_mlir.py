@@ -241,7 +241,7 @@ def test_probe_reports(monkeypatch: pytest.MonkeyPatch, library: Library, code: 
 
 
 def test_probe_runs_the_default_pipeline() -> None:
-    elements = syntax.parse(f"{DEFAULT_PIPELINE},cse")
+    elements = syntax.parse(DEFAULT_PIPELINE)
     assert [(element.name, element.options) for element in elements] == probe.PIPELINE
 
 

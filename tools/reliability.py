@@ -22,7 +22,7 @@ FAULTS = {
     "Faults: files": ["tests/test_files.py"],
     "Faults: jaxlib and the cache": ["tests/test_mlir.py"],
     "Faults: input of the command line": ["tests/test_hostile.py", "tests/test_cli.py"],
-    "Faults: failing passes and plugins": ["tests/test_failure.py", "tests/test_plugin.py"],
+    "Faults: failing passes": ["tests/test_failure.py", "tests/test_python_passes.py"],
 }
 HEAD = """<!-- Made by tools/reliability.py from fuzz/record.json and fuzz/findings.toml; do not edit. -->
 # Reliability
@@ -48,7 +48,7 @@ TAIL = """
   transformations.
 - `make hostile` tries a million operations, ten thousand nested regions, a constant of 1 GiB, names of a million
   characters, and cycles of calls. It runs each at a quarter of the size, too: time must grow slower than the square.
-- `python tools/reliability.py --faults` runs the tests that break files, disks, caches, libraries, plugins and passes.
+- `python tools/reliability.py --faults` runs the tests that break files, disks, caches, libraries and passes.
   It counts each test as one fault; a few of them test the undisturbed case.
 - `tools/jax_tests.sh` runs JAX's own tests in the stage, and with a rule for every operation. The rule held tracers in
   4 of `checkify_test.py`: mended, with a test.

@@ -43,7 +43,6 @@ from pathlib import Path
 import hlotag
 from hlotag.cli import opt_main
 
-# Not one that fails: what it may have kept of the module is never freed, on purpose (cpp/lib/pass/snapshot.h).
 hlotag.register_pass(lambda module: str(module), name="test-pass")
 assert "sine" in hlotag.run_passes('func.func @f(%x: tensor<f32>) -> tensor<f32> { %0 = stablehlo.sine %x {mhlo.frontend_attributes'
     ' = {k = "v"}} : tensor<f32>\nreturn %0 : tensor<f32> }', "hlotag-strip,test-pass,cse")

@@ -2,27 +2,24 @@
 //
 // Which functions of the C++ side does Python see? The module hlotag._core: conversions only.
 #include "hlo.h"
-#include "python_pass.h"
 #include "trace_binds.h"
 
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/capi/table.h"
 #include "hlotag/ir/nesting.h"
-#include "hlotag/pass/pipeline.h"
-#include "hlotag/pass/registry.h"
 #include "hlotag/pass/run.h"
 #include "hlotag/passes/passes.h"
-#include "hlotag/plugin/loader.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
+
+#include <optional>
 
 namespace nb = nanobind;
 using namespace hlotag;
@@ -36,37 +33,51 @@ nb::list toList(const std::vector<std::string_view> &names) {
   return list;
 }
 
-/// `pythonRun` is null, None or a PythonRun.
-pass::ValueCheck valueCheckOf(nb::handle pythonRun) {
-  if (!pythonRun.is_valid() || pythonRun.is_none())
+/// `function` is None, or takes a key and a value and returns a text.
+pass::ValueCheck valueCheckOf(nb::handle function) {
+  if (function.is_none())
     return {};
-  return [pythonRun](std::string_view key, std::string_view value) {
+  return [function](std::string_view key, std::string_view value) {
     nb::gil_scoped_acquire acquire;
     auto decode = [](std::string_view text) {
       return nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace"));
     };
-    return nb::cast<std::string>(pythonRun.attr("why_illegal")(decode(key), decode(value)));
+    return nb::cast<std::string>(function(decode(key), decode(value)));
   };
 }
 
-/// A pass of ours with its options, or the text of an element for MLIR.
-using Element = std::pair<std::string, std::optional<std::map<std::string, pass::OptionValue>>>;
+using PassOfText = std::pair<std::string, std::map<std::string, pass::OptionValue>>;
 
-pass::RunResult run(nb::handle module, const std::vector<Element> &elements,
-                    pass::RunOptions options, nb::handle pythonRun, nb::handle spare) {
-  options.whyIllegal = valueCheckOf(pythonRun);
+pass::RunResult run(nb::handle module, const std::vector<PassOfText> &passes, bool verify,
+                    bool debugOrigins, bool keepFailed, std::string source, nb::handle whyIllegal) {
+  pass::RunOptions options{verify, debugOrigins, keepFailed, std::move(source),
+                           valueCheckOf(whyIllegal)};
   ir::Operation operation = python::operationOf(module);
-  ir::Operation spareOperation = spare.is_none() ? ir::Operation() : python::operationOf(spare);
-  python::RunScope scope(pythonRun);
-  // This locks the registry. A process forks under Python's lock, so never in the middle of it.
   pass::Pipeline pipeline;
-  for (const auto &[name, values] : elements)
-    pipeline.push_back(values ? pass::makeElement(name, {values->begin(), values->end()})
-                              : pass::PipelineElement{nullptr, name});
-  // The caller holds references to the modules, and C++ passes need no Python.
+  for (const auto &[name, values] : passes)
+    pipeline.push_back(passes::makePass(name, {values.begin(), values.end()}));
+  // The caller holds a reference to the module, and C++ passes need no Python.
   nb::gil_scoped_release release;
-  return pass::run(operation, pipeline, options, spareOperation);
+  return pass::run(operation, pipeline, options);
 }
+
+/// Collects what MLIR reports on this thread, for passes that Python runs.
+class Reports {
+public:
+  Reports(nb::handle module, std::string source)
+      : source_(std::move(source)), name_(std::in_place, source_),
+        scope_(std::in_place, python::operationOf(module).context()) {}
+  std::vector<ir::Diagnostic> take() { return scope_->take(); }
+  void end() {
+    scope_.reset();
+    name_.reset();
+  }
+
+private:
+  std::string source_;
+  std::optional<ir::SourceName> name_;
+  std::optional<ir::DiagnosticScope> scope_;
+};
 
 /// Returns (scope, phase, file, line) of every operation in the module, in the order of its
 /// text.
@@ -111,7 +122,7 @@ nb::dict describe(const pass::Pass &pass) {
 
 nb::list listPasses() {
   nb::list passes;
-  for (const auto &pass : pass::allPasses())
+  for (const auto &pass : passes::makeAllPasses())
     passes.append(describe(*pass));
   return passes;
 }
@@ -131,39 +142,21 @@ void bindDiagnostic(nb::module_ &m) {
       .def("__repr__", [](const Diagnostic &d) { return "<Diagnostic " + d.str() + ">"; });
 }
 
-void bindRunResult(nb::module_ &m) {
+void bindRun(nb::module_ &m) {
   using pass::RunResult;
   nb::class_<RunResult>(m, "RunResult", "What a run did.")
       .def_ro("ok", &RunResult::ok)
       .def_ro("failing_pass", &RunResult::failingPass)
       .def_ro("diagnostics", &RunResult::diagnostics)
-      .def_ro("changed_passes", &RunResult::changedPasses)
       .def_ro("num_changes", &RunResult::numChanges);
-}
-
-void bindRun(nb::module_ &m) {
-  using pass::RunOptions;
-  nb::class_<RunOptions>(m, "RunOptions", "What a caller chooses about a run.")
-      .def(nb::init<>())
-      .def_rw("verify", &RunOptions::verify)
-      .def_rw("print_before", &RunOptions::printBefore)
-      .def_rw("print_after", &RunOptions::printAfter)
-      .def_rw("print_after_change", &RunOptions::printAfterChange)
-      .def_rw("print_after_failure", &RunOptions::printAfterFailure)
-      .def_rw("debug_origins", &RunOptions::debugOrigins)
-      .def_rw("keep_entry", &RunOptions::keepEntry)
-      .def_rw("source", &RunOptions::source)
-      .def_rw("timing", &RunOptions::timing)
-      .def_rw("print_module_scope", &RunOptions::printModuleScope)
-      .def_rw("print_debug_info", &RunOptions::printDebugInfo)
-      .def_rw("print_local_scope", &RunOptions::printLocalScope)
-      .def_rw("print_generic", &RunOptions::printGeneric);
-  m.def(
-      "run", &run, nb::arg("module"), nb::arg("pipeline"), nb::arg("options") = RunOptions(),
-      nb::arg("python_run") = nb::none(), nb::arg("spare") = nb::none(),
-      "Runs passes on an `ir.Module`: (name, values of options), or (text for MLIR, None). Python "
-      "passes get `python_run`. If there are passes in Python or of others, `spare` is an empty "
-      "module, which then owns the operations that the module lost.");
+  m.def("run", &run, nb::arg("module"), nb::arg("passes"), nb::kw_only(), nb::arg("verify") = true,
+        nb::arg("debug_origins") = false, nb::arg("keep_failed") = false, nb::arg("source") = "-",
+        nb::arg("why_illegal") = nb::none(),
+        "Runs hlotag's passes on an `ir.Module`: (name, values of options).");
+  nb::class_<Reports>(m, "Reports", "Collects what MLIR reports, until `end()`.")
+      .def(nb::init<nb::handle, std::string>(), nb::arg("module"), nb::arg("source"))
+      .def("take", &Reports::take, "The diagnostics since the last call.")
+      .def("end", &Reports::end);
 }
 
 void bindLoading(nb::module_ &m) {
@@ -181,12 +174,6 @@ void bindLoading(nb::module_ &m) {
   m.def(
       "table_address", [] { return reinterpret_cast<uintptr_t>(&capi::fn()); },
       "The address of the table, which never changes, for C++ built against hlotag's headers.");
-}
-
-void bindPasses(nb::module_ &m) {
-  nb::exception<plugin::PluginError> pluginError(m, "PluginError", PyExc_RuntimeError);
-  m.def("load_plugin", &plugin::load, nb::arg("path"), "Returns the names of its passes.");
-  m.def("list_passes", &listPasses);
 }
 
 void bindAnalyses(nb::module_ &m) {
@@ -213,22 +200,11 @@ NB_MODULE(_core, m) {
 #ifdef HLOTAG_RELEASE
   nb::set_leak_warnings(false);
 #endif
-  passes::registerAllPasses();
-  // Python's PipelineError is made from ValueError, so that it has one definition.
-  nb::register_exception_translator([](const std::exception_ptr &pointer, void *) {
-    try {
-      std::rethrow_exception(pointer);
-    } catch (const pass::PipelineError &error) {
-      PyErr_SetString(PyExc_ValueError, error.what());
-    }
-  });
   bindLoading(m);
-  bindPasses(m);
+  m.def("list_passes", &listPasses);
   bindAnalyses(m);
   bindDiagnostic(m);
-  bindRunResult(m);
   bindRun(m);
-  python::bindPythonPasses(m);
   python::bindHlo(m);
   python::defineBinds(m);
   python::bindWrappedMethods(m);

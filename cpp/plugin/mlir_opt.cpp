@@ -3,8 +3,6 @@
 // How do hlotag's passes run in `mlir-opt --load-pass-plugin`? Their table of C functions is filled
 // by the linker.
 #include "hlotag/capi/table.h"
-#include "hlotag/pass/pipeline.h"
-#include "hlotag/pass/registry.h"
 #include "hlotag/pass/run.h"
 #include "hlotag/passes/passes.h"
 
@@ -74,8 +72,8 @@ public:
     hlotag::pass::RunOptions options;
     options.verify = false; // mlir-opt verifies
     hlotag::pass::Pipeline pipeline;
-    pipeline.push_back(hlotag::pass::makeElement(info_.argument));
-    if (!setOptions(*pipeline[0].pass))
+    pipeline.push_back(hlotag::passes::makePass(info_.argument));
+    if (!setOptions(*pipeline[0]))
       return signalPassFailure();
     hlotag::pass::RunResult result = hlotag::pass::run(module, pipeline, options);
     for (const hlotag::ir::Diagnostic &diagnostic : result.diagnostics)
@@ -89,13 +87,15 @@ private:
   using List = ListOption<std::string>;
 
   void addOptions() {
-    std::unique_ptr<const hlotag::pass::Pass> pass = hlotag::pass::lookup(info_.argument);
+    std::unique_ptr<const hlotag::pass::Pass> pass = hlotag::passes::makePass(info_.argument);
     for (hlotag::pass::OptionBase *option : pass->options()) {
-      std::vector<std::string> initial = hlotag::pass::toTexts(option->initial());
-      if (option->type() == "list of strings")
+      if (option->type() == "list of strings") {
         lists_.push_back(std::make_unique<List>(*this, name(*option)));
-      else
-        texts_.push_back(std::make_unique<Text>(*this, name(*option), llvm::cl::init(initial[0])));
+        continue;
+      }
+      auto *text = std::get_if<std::string>(&option->initial());
+      std::string initial = text ? *text : std::to_string(std::get<int64_t>(option->initial()));
+      texts_.push_back(std::make_unique<Text>(*this, name(*option), llvm::cl::init(initial)));
     }
   }
 
@@ -127,10 +127,9 @@ private:
 
 void registerPasses() {
   static mlir::TypeIDAllocator ids;
-  hlotag::passes::registerAllPasses();
   // None is missing: the library does not load unless all are linked.
   hlotag::capi::install(linkedFunction);
-  for (const auto &pass : hlotag::pass::allPasses()) {
+  for (const auto &pass : hlotag::passes::makeAllPasses()) {
     const hlotag::pass::PassInfo &info = pass->info();
     mlir::TypeID id = ids.allocate();
     mlir::registerPass([&info, id] { return std::make_unique<Adapter>(info, id); });

@@ -40,8 +40,6 @@ from .passes.pipeline import PassInfo as PassInfo
 from .passes.pipeline import PassOption as PassOption
 from .passes.pipeline import list_passes as list_passes
 from .passes.pipeline import run_passes as run_passes
-from .passes.plugins import get_include as get_include
-from .passes.plugins import load_pass_plugin as load_pass_plugin
 from .passes.python_passes import register_pass as register_pass
 from .passes.rules import load_rules as load_rules
 from .profiles.record import profile as profile

@@ -6,8 +6,6 @@ from typing import Any
 
 __file__: str
 
-class PluginError(RuntimeError): ...
-
 class Diagnostic:
     @property
     def severity(self) -> str: ...
@@ -24,21 +22,6 @@ class Diagnostic:
     @property
     def notes(self) -> list[Diagnostic]: ...
 
-class RunOptions:
-    verify: bool
-    print_before: Sequence[str]
-    print_after: Sequence[str]
-    print_after_change: bool
-    print_after_failure: bool
-    debug_origins: bool
-    keep_entry: bool
-    source: str
-    timing: bool
-    print_module_scope: bool
-    print_debug_info: bool
-    print_local_scope: bool
-    print_generic: bool
-
 class RunResult:
     @property
     def ok(self) -> bool: ...
@@ -47,9 +30,12 @@ class RunResult:
     @property
     def diagnostics(self) -> list[Diagnostic]: ...
     @property
-    def changed_passes(self) -> list[str]: ...
-    @property
     def num_changes(self) -> int: ...
+
+class Reports:
+    def __init__(self, module: object, source: str) -> None: ...
+    def take(self) -> list[Diagnostic]: ...
+    def end(self) -> None: ...
 
 class Switch:
     uses: int
@@ -67,15 +53,6 @@ def table_address() -> int: ...
 def any_entries(module: object, accepts: Callable[[dict[str, str]], bool]) -> bool: ...
 def list_passes() -> list[dict[str, Any]]: ...
 def nesting_depth(text: str) -> int: ...
-def register_pass(
-    argument: str,
-    summary: str,
-    description: str,
-    options: Sequence[tuple[str, str, Any, str]],
-    function: Callable[[Any, list[Any]], str | None],
-    *,
-    replace: bool = False,
-) -> None: ...
 def name_path(name: str) -> tuple[str, str]: ...
 def provenance(module: object) -> list[tuple[str, str, str, int]]: ...
 
@@ -95,11 +72,13 @@ def join_rules() -> list[str]: ...
 def chain_frames(module: bytes) -> bytes: ...
 def number_operations(module: object, token: str, *, every: bool) -> Program: ...
 def program_of_instructions(module: bytes, opcodes: Any, numbers: Sequence[int]) -> Program: ...
-def load_plugin(path: str) -> list[str]: ...
 def run(
     module: object,
-    elements: Sequence[tuple[str, Mapping[str, Any] | None]],
-    options: RunOptions = ...,
-    python_run: object = None,
-    spare: object = None,
+    passes: Sequence[tuple[str, Mapping[str, Any]]],
+    *,
+    verify: bool = True,
+    debug_origins: bool = False,
+    keep_failed: bool = False,
+    source: str = "-",
+    why_illegal: Callable[[str, str], str] | None = None,
 ) -> RunResult: ...

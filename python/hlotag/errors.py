@@ -41,7 +41,7 @@ class IncompatibleJaxlibError(HlotagError):
 
 
 class ArgumentError(HlotagError, TypeError, ValueError):
-    """An argument is invalid: its type, its value, a pipeline, a plugin, or arrays and devices that do not match a program."""
+    """An argument is invalid: its type, its value, a pipeline, or arrays and devices that do not match a program."""
 
 
 class TagError(ArgumentError):

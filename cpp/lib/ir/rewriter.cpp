@@ -93,8 +93,8 @@ bool Rewriter::mayInvalidate(const Change &change) const {
   return isPresent || !isReservedKey(name.str());
 }
 
-bool Rewriter::verify(Operation root, size_t mark) const {
-  return std::none_of(journal_.begin() + ptrdiff_t(mark), journal_.end(),
+bool Rewriter::verify(Operation root) const {
+  return std::none_of(journal_.begin(), journal_.end(),
                       [&](const Change &change) { return mayInvalidate(change); }) ||
          root.verify();
 }

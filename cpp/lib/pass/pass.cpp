@@ -16,11 +16,6 @@ const ir::OpList &PassContext::operations() {
   return *operations_;
 }
 
-void PassContext::invalidate() {
-  rewriter_.commit();
-  operations_.reset();
-}
-
 LogicalResult PassContext::emitError(ir::Location location, const std::string &message) {
   ++numErrors_;
   capi::fn().mlirEmitError(location.raw(), message.c_str());
@@ -33,11 +28,6 @@ void PassContext::emitWarning(ir::Location location, const std::string &message)
 
 void PassContext::emitRemark(ir::Location location, const std::string &message) {
   diagnostics_.add(ir::makeDiagnostic(ir::Severity::Remark, location, message));
-}
-
-void PassContext::report(ir::Diagnostic diagnostic) {
-  numErrors_ += diagnostic.severity == ir::Severity::Error;
-  diagnostics_.add(std::move(diagnostic));
 }
 
 OptionBase *Pass::findOption(std::string_view name) const {

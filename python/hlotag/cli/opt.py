@@ -22,14 +22,13 @@ from hlotag.mlir import connection
 from hlotag.mlir.modules import BYTECODE_MAGIC, explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
 from hlotag.passes.jax_artifacts import module_in
 from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
-from hlotag.passes.plugins import load_pass_plugin
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
 _SPLIT_MARKER = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
 _PASS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?:=(?P<options>.*))?", re.DOTALL)
-_OF_RUN = "run."  # Prefix of the destinations of flags that set fields of `_core.RunOptions`.
+_OF_RUN = "run."  # Prefix of the destinations of flags that set fields of `RunOptions`.
 _PRINTING = ("print_before", "print_after", "print_after_change", "print_after_failure", "timing")
 _EXAMPLES = """\
 examples:
@@ -63,7 +62,7 @@ def add_to(commands: terminal.Commands) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a Python file or a library with passes, or an entry point",
+        help="a Python file that registers passes",
     )
     add("--split-input-file", action="store_true", help="split at lines '// -----' and process each part on its own")
     add("--verify-roundtrip", action="store_true", help="check that the result survives printing and parsing")
@@ -96,8 +95,9 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the command; `args.passes` has the flags that are passes."""
     for plugin in args.load_pass_plugin:
-        load = programs.load_passes if plugin.endswith(".py") else load_pass_plugin
-        load(plugin)
+        if not plugin.endswith(".py"):
+            raise ArgumentError(f"{plugin}: not a Python file; passes of your own are registered by hlotag.register_pass")
+        programs.load_passes(plugin)
     pipeline = _pipeline_of(args.pass_pipeline, args.passes, list(args.parser._option_string_actions))
     connection.ensure()
     return _Opt(args, pipeline).run()
@@ -206,11 +206,10 @@ class _Opt:
                 return
             with self._show_progress(), redirect_stdout(sys.stderr):
                 result = run_and_report(module, self.pipeline, **self.options)
-            diagnostics = [Diagnostic.of(diagnostic) for diagnostic in result.diagnostics]
             if not result.ok:
-                self._fail(part, diagnostics)
+                self._fail(part, result.diagnostics)
                 return
-            self._report(part, diagnostics)
+            self._report(part, result.diagnostics)
             depth = nesting_depth(part.source)
             with step("writing the result", len(part.source)):
                 part.output = with_room(depth, lambda: self._print(module))

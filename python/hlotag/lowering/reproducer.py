@@ -15,7 +15,6 @@ from hlotag._util.files import module_file_name, private_directory, write_atomic
 from hlotag.errors import PassError
 from hlotag.mlir.trial import interpreter
 from hlotag.passes import syntax
-from hlotag.passes.plugins import library_of
 from hlotag.passes.python_passes import module_of
 
 if TYPE_CHECKING:
@@ -47,11 +46,10 @@ def _names(pipeline: str) -> list[str]:
 
 
 def _command(path: Path, pipeline: str) -> str:
-    """A shell command on one line, which also loads plugins and modules with Python passes."""
+    """A shell command on one line, which also imports modules with Python passes."""
     names = _names(pipeline)
-    libraries = dict.fromkeys(library_of[name] for name in names if name in library_of)
     modules = list(dict.fromkeys(_importable(module_of[name]) for name in names if name in module_of))
-    arguments = [str(path), *(f"--load-pass-plugin={library}" for library in libraries), f"--pass-pipeline={pipeline}"]
+    arguments = [str(path), f"--pass-pipeline={pipeline}"]
     program = ["hlotag-opt"]
     if modules:
         # The folder in which a script finds itself and its modules.

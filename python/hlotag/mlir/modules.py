@@ -182,27 +182,37 @@ def copy_of(module: ir.Module) -> ir.Module:
 
     with module.context:
         copy = ir.Module.create(module.operation.location)
-        for attribute in module.operation.attributes:
-            name = attribute if isinstance(attribute, str) else attribute.name
-            copy.operation.attributes[name] = module.operation.attributes[name]
+        for name, value in _own(module)[1].items():
+            copy.operation.attributes[name] = value
         for operation in module.body.operations:
             copy.body.append(operation.operation.clone())
     return copy
 
 
-_spares: ByIdentity[list[ir.Module]] = ByIdentity()
+_former: ByIdentity[list[ir.Module]] = ByIdentity()
 
 
-def spare_for(module: ir.Module) -> ir.Module:
-    """Makes an empty module for the operations that `module` loses.
+def exchange(module: ir.Module, other: ir.Module) -> None:
+    """Exchanges the operations, attributes and locations of two modules of one context.
 
-    It lives as long as `module`: jaxlib's Python objects of operations are valid so long.
+    `other` then lives as long as `module`, because Python may hold operations that `module` had.
     """
-    from jaxlib.mlir import ir
+    of_module, of_other = _own(module), _own(other)
+    for target, (body, attributes, location) in ((module, of_other), (other, of_module)):
+        body.append_to(target.operation.regions[0])
+        for name in _own(target)[1].keys() - attributes.keys():
+            del target.operation.attributes[name]
+        for name, value in attributes.items():
+            target.operation.attributes[name] = value
+        target.operation.location = location
+    _former[module] = [*(_former.get(module) or ()), other]
 
-    spare = ir.Module.create(ir.Location.unknown(module.context))
-    _spares[module] = [*(_spares.get(module) or ()), spare]
-    return spare
+
+def _own(module: ir.Module) -> tuple[Any, dict[str, Any], Any]:
+    """The body, attributes and location of a module's operation."""
+    operation = module.operation
+    names = [found if isinstance(found, str) else found.name for found in operation.attributes]
+    return module.body, {name: operation.attributes[name] for name in names}, operation.location
 
 
 def to_bytecode(module: ir.Module) -> bytes:

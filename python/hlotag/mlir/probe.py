@@ -7,21 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hlotag.mlir.modules import new_context, parse_module, spare_for
+from hlotag.mlir.modules import new_context, parse_module
 from hlotag.mlir.symbols import addresses_of
 
 SUCCESS = "hlotag probe: ok"
 
-# The default pipeline of `hlotag.passes`, and a pass of MLIR's.
-PIPELINE: list[tuple[str, dict[str, str] | None]] = [
+# The default pipeline of `hlotag.passes`.
+PIPELINE: list[tuple[str, dict[str, str]]] = [
     ("hlotag-resolve", {}),
-    ("hlotag-attach", {}),
-    ("hlotag-complete-lowering", {"seeds": "attached"}),
     ("hlotag-propagate-regions", {}),
     ("hlotag-propagate-calls", {}),
-    ("hlotag-propagate-autodiff", {"seeds": "attached"}),
     ("hlotag-verify", {"on-mistake": "warning"}),
-    ("cse", None),
 ]
 
 _MODULE = Path(__file__).with_name("trial.mlir")
@@ -65,7 +61,7 @@ def result() -> str:
     with new_context():
         module = parse_module(_MODULE.read_text())
         places = _core.provenance(module)
-        run = _core.run(module, PIPELINE, _core.RunOptions(), None, spare_for(module))
+        run = _core.run(module, PIPELINE)
         text = str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
     lines = [f"// {' '.join(map(str, place)).strip()}\n" for place in places]
     return "".join([*(f"// {d.file}:{d.line}:{d.column}: {d.severity}\n" for d in run.diagnostics), *lines, text.strip(), "\n"])

@@ -26,14 +26,17 @@ module @jit_f {
     %3 = stablehlo.negate %2 {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc(fused<"metadata">["jit(f)/neg"("probe.py":3:7), "jit(f)/jvp()/sin"(callsite("f"("probe.py":3:7) at "probe.py":9:1))])
     %4 = stablehlo.while(%iterArg = %3) : tensor<f32> attributes {mhlo.frontend_attributes = {a = "1", b = "2"}}
     cond {
-      %7 = stablehlo.compare LT, %iterArg, %arg0 {mhlo.frontend_attributes = {a = "1", b = "2"}} : (tensor<f32>, tensor<f32>) -> tensor<i1> loc("jit(f)/while"("probe.py":3:7))
-      stablehlo.return %7 : tensor<i1> loc("jit(f)/while"("probe.py":3:7))
+      %10 = stablehlo.compare LT, %iterArg, %arg0 {mhlo.frontend_attributes = {a = "1", b = "2"}} : (tensor<f32>, tensor<f32>) -> tensor<i1> loc("jit(f)/while"("probe.py":3:7))
+      stablehlo.return %10 : tensor<i1> loc("jit(f)/while"("probe.py":3:7))
     } do {
-      %7 = stablehlo.add %iterArg, %arg0 {mhlo.frontend_attributes = {a = "1", b = "2"}} : tensor<f32> loc("jit(f)/while/body/add"("probe.py":3:7))
-      stablehlo.return %7 : tensor<f32> loc("jit(f)/while"("probe.py":3:7))
+      %10 = stablehlo.add %iterArg, %arg0 {mhlo.frontend_attributes = {a = "1", b = "2"}} : tensor<f32> loc("jit(f)/while/body/add"("probe.py":3:7))
+      stablehlo.return %10 : tensor<f32> loc("jit(f)/while"("probe.py":3:7))
     } loc("jit(f)/while"("probe.py":3:7))
     %5 = call @g_0(%4) {mhlo.frontend_attributes = {a = "1", b = "2"}} : (tensor<f32>) -> tensor<f32> loc("jit(f)/jit(g)"("probe.py":3:7))
     %6 = call @g(%5) : (tensor<f32>) -> tensor<f32> loc("jit(f)/jit(g)"("probe.py":3:7))
+    %7 = stablehlo.abs %6 {mhlo.frontend_attributes = {k = 3 : i32}} : tensor<f32> loc("unused"("probe.py":3:7))
+    %8 = stablehlo.tanh %arg0 : tensor<f32> loc("jit(f)/stack/tanh"("g"("probe.py":4:1 to :9)))
+    %9 = stablehlo.abs %arg0 : tensor<f32> loc("jit(f)/stack/abs"("g"("probe.py":4:1 to 5:1)))
     return %0, %6 : tensor<f32>, tensor<f32> loc("probe.py":3:7)
   } loc("probe.py":3:7)
   func.func private @g(%arg0: tensor<f32> loc("x")) -> tensor<f32> {

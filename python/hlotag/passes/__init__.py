@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes: pipelines, rules, passes written in Python, plugins, and modules inside JAX's own objects."""
+"""Passes: pipelines, rules, passes written in Python, and modules inside JAX's own objects."""

@@ -15,9 +15,9 @@ from hlotag._util.deep import with_room
 from hlotag._util.kept import Kept
 from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDropped
 from hlotag.mlir import connection
-from hlotag.mlir.modules import artifact_version, nesting_depth, new_context, parse_module, spare_for, to_bytecode
-from hlotag.passes import jax_artifacts, syntax
-from hlotag.passes.python_passes import PythonRun
+from hlotag.mlir.modules import artifact_version, nesting_depth, new_context, parse_module, to_bytecode
+from hlotag.passes import jax_artifacts, running, syntax
+from hlotag.passes.running import RunOptions, RunResult
 from hlotag.passes.syntax import quote  # noqa: F401  (part of this module)
 from hlotag.tagging.warning import file_of_program, warn_at
 
@@ -26,16 +26,8 @@ if TYPE_CHECKING:
     from jax.stages import Lowered
     from jaxlib.mlir import ir
 
-DEFAULT_PIPELINE = (
-    "hlotag-resolve,"
-    "hlotag-attach,"
-    "hlotag-complete-lowering{seeds=attached},"
-    "hlotag-propagate-regions,"
-    "hlotag-propagate-calls,"
-    "hlotag-propagate-autodiff{seeds=attached},"
-    "hlotag-verify{on-mistake=warning}"
-)
-"""The pipeline of `hlotag.enable()`: turns marks and rules into frontend attributes, and propagates them."""
+DEFAULT_PIPELINE = "hlotag-resolve,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify{on-mistake=warning}"
+"""The pipeline of `hlotag.enable()`: turns the program's marks into frontend attributes, and hands them to bodies."""
 
 ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 
@@ -91,8 +83,6 @@ def list_passes() -> list[PassInfo]:
         >>> [option.name for option in passes["hlotag-strip"].options]
         ['keys']
     """
-    from hlotag import _core
-
     return [
         PassInfo(
             name=entry["argument"],
@@ -100,7 +90,7 @@ def list_passes() -> list[PassInfo]:
             description=entry["description"],
             options=tuple(PassOption(**{**option, "default": syntax.write(option["default"])}) for option in entry["options"]),
         )
-        for entry in _core.list_passes()
+        for entry in syntax.all_passes()
     ]
 
 
@@ -112,7 +102,7 @@ def run_passes(
     Args:
         module: One of:
 
-            - an `ir.Module` (of `jax.extend.mlir`), changed in place. Passes in Python, of plugins and of MLIR run on a copy
+            - an `ir.Module` (of `jax.extend.mlir`), changed in place. Pipelines with passes in Python or of MLIR run on a copy
               of its operations, which it has afterwards: those that Python held before stay valid, and unchanged.
             - text, or MLIR bytecode (a portable artifact of an export too), in the dialects that JAX uses.
             - a `jax.stages.Lowered` or `jax.export.Exported`, which stays unchanged.
@@ -188,13 +178,13 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
     return syntax.join(elements)
 
 
-def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> Any:
-    """Runs a pipeline, a result of `pipeline_text`, on a module, and returns a `_core.RunResult`.
+def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> RunResult:
+    """Runs a pipeline, a result of `pipeline_text`, on a module.
 
-    A failing pass leaves the module unchanged, and is part of the result. `options` are fields of `_core.RunOptions`. Raises
+    A failing pass leaves the module unchanged, and is part of the result. `options` are fields of `RunOptions`. Raises
     ArgumentError if MLIR rejects a part of the pipeline.
     """
-    return _run(PythonRun(module), pipeline, options)
+    return running.run(module, syntax.parse(pipeline), RunOptions(**options))
 
 
 def _write_like(source: bytes, module: ir.Module) -> bytes:
@@ -207,38 +197,16 @@ def _write_like(source: bytes, module: ir.Module) -> bytes:
     return _compat.modules.write_artifact(module, version)
 
 
-def _run(run: PythonRun, pipeline: str, options: Mapping[str, Any]) -> Any:
-    from hlotag import _core
-
-    run_options = _core.RunOptions()
-    for name, value in options.items():
-        setattr(run_options, name, value)
-    elements = [(element.foreign or element.name, element.options) for element in syntax.parse(pipeline)]
-    # The names of hlotag's own passes, which keep a journal.
-    spare = None if all(name.startswith("hlotag-") for name, _ in elements) else spare_for(run.module)
-    try:
-        result = _core.run(run.module, elements, run_options, run, spare)
-    except ValueError as error:  # MLIR rejects an element
-        near = [
-            name for text, given in elements if given is None and repr(text) in str(error) for name in syntax.nearest(text, 1)
-        ]
-        raise ArgumentError(f"{error}" + "".join(f"\nhlotag has a pass {name!r}" for name in near)) from None
-    if run.exception is not None and not isinstance(run.exception, Exception):
-        raise run.exception  # An interrupt, not a failure of the pass.
-    return result
-
-
-def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[Any]:
+def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[Diagnostic]:
     """As `run_and_report`, but reports warnings, returns the diagnostics, and raises PassError if a pass failed."""
     connection.ensure()  # In a stage of `without_passes` and in an audit of a file, nothing has connected yet.
-    run = PythonRun(module)
-    result = _run(run, pipeline, options)
+    result = run_and_report(module, pipeline, **options)
     if not result.ok:
-        raise PassError(result.failing_pass, [Diagnostic.of(d) for d in result.diagnostics]) from run.exception
+        raise PassError(result.failing_pass, result.diagnostics) from result.exception
     for diagnostic in result.diagnostics:
         text = f"{diagnostic.location}: {diagnostic.message}" if diagnostic.location else diagnostic.message
         if (kept := kept_reports.innermost()) is not None:
-            kept.append(Diagnostic.of(diagnostic))
+            kept.append(diagnostic)
         if diagnostic.severity == "warning":
             warn_at(text, TagDropped, file_of_program(diagnostic.file), diagnostic.line)
         else:

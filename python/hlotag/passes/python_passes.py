@@ -9,13 +9,12 @@ import re
 import traceback
 import typing
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hlotag._util.arguments import check_text, show
 from hlotag.errors import ArgumentError
 from hlotag.passes import syntax
-from hlotag.tagging.keys import lookup
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -26,6 +25,7 @@ module_of: dict[str, str] = {}
 """By pass, the Python module that registered it."""
 
 _qualname_of: dict[str, str] = {}
+_runs: dict[str, Callable[[ir.Module, Mapping[str, Any]], None]] = {}
 _versions: Counter[str] = Counter()
 
 _SCALARS = {bool: "bool", int: "int", float: "float", str: "string"}
@@ -34,30 +34,6 @@ _CHOICE = re.compile(r"[\w.-]+")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _UNKNOWN_PASS = "does not refer to a registered pass"
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-
-
-@dataclasses.dataclass
-class PythonRun:
-    """What one pipeline run shares with Python.
-
-    Attributes:
-        module: The module that the passes change.
-        exception: The exception that a pass raised.
-    """
-
-    module: ir.Module
-    exception: BaseException | None = None
-
-    def why_illegal(self, key: str, value: str) -> str:
-        """Says for `hlotag-verify` why a value is not legal for a key: the legal values, and what XLA does with another.
-
-        Empty if the value is legal.
-        """
-        known = lookup(key)
-        if known is None or known.values is None or known.values.allow(value):
-            return ""
-        otherwise = known.otherwise or "XLA would ignore it, or fail without naming this line"
-        return f"legal values: {known.values}. With this one {otherwise}"
 
 
 @overload
@@ -101,18 +77,21 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
     options = _options_of(pass_)
     argument = name if name is not None else _WORD_START.sub("-", pass_.__name__).lower().replace("_", "-")
     _check_name(argument)
-    from hlotag import _core
-
+    place = pass_.__module__, pass_.__qualname__
+    if argument in _runs and place != (module_of.get(argument), _qualname_of.get(argument)):
+        raise ArgumentError(f"there is already a pass named '{argument}'")
     summary, _, description = (inspect.getdoc(pass_) or "").partition("\n")
     summary = summary.rstrip(".") or f"{pass_.__qualname__} of {pass_.__module__}"
-    written = [option.as_tuple() for option in options]
-    place = pass_.__module__, pass_.__qualname__
-    replaces = place == (module_of.get(argument), _qualname_of.get(argument))
-    try:
-        _core.register_pass(argument, summary, description.strip(), written, _caller(pass_, options), replace=replaces)
-    except ValueError as error:
-        raise ArgumentError(str(error)) from None
-    syntax.forget()
+    syntax.register(
+        {
+            "argument": argument,
+            "name": argument,
+            "summary": summary,
+            "description": description.strip(),
+            "options": [option.described() for option in options],
+        }
+    )
+    _runs[argument] = _caller(pass_, options)
     module_of[argument], _qualname_of[argument] = place
     _versions[argument] += 1
     return pass_
@@ -138,9 +117,14 @@ class _Option:
     description: str
     convert: Callable[[Any], Any]
 
-    def as_tuple(self) -> tuple[str, str, Any, str]:
+    @property
+    def name(self) -> str:
+        """The name in pipelines."""
+        return self.field.replace("_", "-")
+
+    def described(self) -> dict[str, Any]:
         default = list(self.default) if isinstance(self.default, tuple) else self.default
-        return self.field.replace("_", "-"), self.type, default, self.description
+        return {"name": self.name, "type": self.type, "default": default, "description": self.description}
 
 
 def _options_of(pass_: Any) -> list[_Option]:
@@ -157,6 +141,8 @@ def _options_of(pass_: Any) -> list[_Option]:
 
 def _option(owner: str, field: dataclasses.Field[Any], hint: Any) -> _Option:
     where = f"{owner}.{field.name}"
+    if not _NAME.fullmatch(field.name):
+        raise ArgumentError(f"{where} is no name for an option: use lower-case letters, digits and '_'")
     default: Any = field.default
     if field.default_factory is not dataclasses.MISSING:
         default = field.default_factory()
@@ -183,26 +169,26 @@ def _type_of(where: str, hint: Any) -> tuple[str, Callable[[Any], Any]]:
     )
 
 
-def _caller(pass_: Any, options: list[_Option]) -> Callable[[PythonRun, list[Any]], str | None]:
-    """The function that C++ calls. It never raises; it returns the reason of a failure."""
+def _caller(pass_: Any, options: list[_Option]) -> Callable[[ir.Module, Mapping[str, Any]], None]:
+    """The function that runs a pass on a module, with the options that are not at their default."""
+    if not isinstance(pass_, type):
+        return lambda module, _: pass_(module)
+    return lambda module, given: pass_(**{o.field: o.convert(given[o.name]) for o in options if o.name in given})(module)
 
-    def call(where: PythonRun, values: list[Any]) -> str | None:
-        from jaxlib.mlir import ir
 
-        try:
-            with where.module.context, ir.Location.unknown():
-                run = pass_
-                if isinstance(pass_, type):
-                    run = pass_(**{o.field: o.convert(value) for o, value in zip(options, values, strict=True)})
-                run(where.module)
-        except BaseException as error:
-            # Skip the frame of this function.
+def run(name: str, module: ir.Module, options: Mapping[str, Any]) -> tuple[Exception, str] | None:
+    """Runs a registered pass. Returns what it raised, and the reason of the failure as text; None if it succeeded."""
+    from jaxlib.mlir import ir
+
+    try:
+        with module.context, ir.Location.unknown():
+            _runs[name](module, options)
+    except Exception as error:
+        # Without the frames of this function and of the caller.
+        for _ in range(2):
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
-            where.exception = error
-            return "".join([*traceback.format_exception_only(error), _line_of(error)]).strip()
-        return None
-
-    return call
+        return error, "".join([*traceback.format_exception_only(error), _line_of(error)]).strip()
+    return None
 
 
 def _line_of(error: BaseException) -> str:
@@ -212,12 +198,16 @@ def _line_of(error: BaseException) -> str:
 
 
 def _check_name(argument: Any) -> None:
-    """Raises unless jaxlib has no pass of this name. `_core.register_pass` checks the syntax of names and ours."""
+    """Raises unless pipelines can name the pass, and neither hlotag nor jaxlib has a pass of this name."""
     if not isinstance(argument, str):
         raise ArgumentError(f"the name of a pass must be a string, got {show(argument)}")
     check_text("the name of a pass", argument)
     if not _NAME.fullmatch(argument):
-        return
+        raise ArgumentError(
+            f"{argument!r} is no name for a pass: use lower-case letters, digits, '-' and '_', and begin with a letter"
+        )
+    if argument.startswith("hlotag-"):
+        raise ArgumentError(f"{argument!r} is no name for a pass: 'hlotag-' is reserved for hlotag's own")
     from jaxlib.mlir.passmanager import PassManager
 
     from hlotag.mlir import connection

@@ -8,7 +8,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from hlotag.errors import ArgumentError
 
@@ -66,19 +66,33 @@ def parse(text: str) -> tuple[Element, ...]:
     return _Parser(text).parse()
 
 
+_registered: dict[str, dict[str, Any]] = {}
+
+
+def all_passes() -> list[dict[str, Any]]:
+    """Describes each pass that is not MLIR's, as `_core.list_passes` does, sorted by name."""
+    from hlotag import _core
+
+    return sorted([*_core.list_passes(), *_registered.values()], key=lambda entry: entry["argument"])
+
+
 @functools.cache
 def known_passes() -> dict[str, dict[str, Option]]:
     """The options of each pass that is not MLIR's, by name."""
-    from hlotag import _core
-
     return {
         entry["argument"]: {option["name"]: Option(option["type"], option["default"]) for option in entry["options"]}
-        for entry in _core.list_passes()
+        for entry in all_passes()
     }
 
 
+def register(entry: dict[str, Any]) -> None:
+    """Adds a pass in Python, or replaces the one of its name."""
+    _registered[entry["argument"]] = entry
+    forget()
+
+
 def forget() -> None:
-    """Call after a pass was registered."""
+    """Call after the passes changed."""
     known_passes.cache_clear()
     parse.cache_clear()
 

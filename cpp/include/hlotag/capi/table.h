@@ -25,13 +25,6 @@ inline const Table &fn() { return functions; }
 
 std::vector<std::string_view> requiredNames();
 
-/// Returns the type of a function as in `functions.def`, `MlirContext (MlirOperation)`; empty if it
-/// is not in the table.
-std::string_view typeOf(std::string_view name);
-
-/// Returns the function with this name and type in the table, or null.
-void *find(std::string_view name, std::string_view type);
-
 bool isInstalled();
 
 /// Returns the address of the function `name`, or null.

@@ -47,8 +47,6 @@ HLOTAG_CAPI_STRUCT(MlirLocation, const void);
 HLOTAG_CAPI_STRUCT(MlirType, const void);
 HLOTAG_CAPI_STRUCT(MlirValue, const void);
 HLOTAG_CAPI_STRUCT(MlirDiagnostic, void);
-HLOTAG_CAPI_STRUCT(MlirPassManager, void);
-HLOTAG_CAPI_STRUCT(MlirOpPassManager, void);
 
 #undef HLOTAG_CAPI_STRUCT
 

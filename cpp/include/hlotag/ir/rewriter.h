@@ -36,9 +36,9 @@ public:
   /// this number stays the same.
   size_t numInsertions() const { return numInsertions_; }
 
-  /// Verifies `root` unless none of the changes since `mark` can make an operation invalid: changes
-  /// of locations and frontend attributes, and removals of in-flight attributes.
-  bool verify(Operation root, size_t mark = 0) const;
+  /// Verifies `root` unless none of the changes can make an operation invalid: changes of locations
+  /// and frontend attributes, and removals of in-flight attributes.
+  bool verify(Operation root) const;
 
   /// Undoes all changes, newest first.
   void rollback();

@@ -17,10 +17,7 @@ class OptionBase;
 /// The options of one pass object, in declaration order.
 using OptionList = std::vector<OptionBase *>;
 
-using OptionValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
-
-/// The texts that stand for a value between two libraries: one, or those of a list.
-std::vector<std::string> toTexts(const OptionValue &value);
+using OptionValue = std::variant<int64_t, std::string, std::vector<std::string>>;
 
 class OptionBase {
 public:
@@ -38,12 +35,12 @@ public:
   std::string_view description() const { return description_; }
   const OptionValue &value() const { return value_; }
   const OptionValue &initial() const { return initial_; }
-  /// `bool`, `int`, `float`, `string`, `list of strings`, or the choices: `all|attached`.
+  /// `int`, `string`, `list of strings`, or the choices: `error|warning`.
   std::string type() const;
 
   /// Returns false, and changes nothing, if `value` has another type or is not a choice.
   bool set(OptionValue value);
-  /// Sets the value that `toTexts` made texts of.
+  /// As `set`, with the texts of a list, or the one text of another value.
   bool setTexts(const std::vector<std::string> &texts);
 
 private:
@@ -57,8 +54,8 @@ private:
 /// An option of a type of OptionValue. Declare it as a member of the pass; names and texts must be
 /// string literals:
 ///
-///     Option<std::string> seeds{options(), "seeds", "which entries to extend", "all",
-///                               {"all", "attached"}};
+///     Option<std::string> onMistake{options(), "on-mistake", "the severity of mistakes", "error",
+///                                   {"error", "warning"}};
 template <class T> class Option final : public OptionBase {
 public:
   Option(OptionList &owner, std::string_view name, std::string_view description, T initial = T(),

@@ -54,8 +54,6 @@ public:
 
   /// The module and its operations. Valid until an operation is inserted or moved.
   const ir::OpList &operations();
-  /// Call after changes that bypassed the rewriter. Commits earlier changes and drops caches.
-  void invalidate();
 
   /// Reports an error through MLIR. The pass then fails even if it returns success.
   LogicalResult emitError(ir::Location location, const std::string &message);
@@ -70,8 +68,6 @@ public:
   void emitRemark(ir::Operation op, const std::string &message) {
     emitRemark(op.location(), message);
   }
-  /// Passes on a diagnostic of a guest.
-  void report(ir::Diagnostic diagnostic);
   size_t numErrors() const { return numErrors_; }
 
   /// Asks the caller of the pipeline why a value is illegal for a key; empty if it is legal.
@@ -100,8 +96,6 @@ public:
 
   virtual const PassInfo &info() const = 0;
   virtual LogicalResult run(PassContext &ctx) = 0;
-  /// Whether all changes go through the context's rewriter, which can roll them back.
-  virtual bool keepsJournal() const { return true; }
 
   const OptionList &options() const { return options_; }
   OptionBase *findOption(std::string_view name) const;
