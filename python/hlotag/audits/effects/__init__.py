@@ -130,5 +130,4 @@ def without_lost(tags: Sequence[Tag], effects: Iterable[Effect]) -> list[Tag]:
 
 
 def _mark_used(tag: Tag) -> Tag:
-    last = tag.steps[-1]
-    return tag._replace(steps=(*tag.steps[:-1], last._replace(state=TagState.USED, detail="its effect shows that XLA read it")))
+    return tag._replace(state=TagState.USED, why="its effect shows that XLA read it", carrier="")
