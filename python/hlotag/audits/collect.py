@@ -7,7 +7,6 @@ import dataclasses
 import os
 import re
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
-from hlotag._text import list_some
 from hlotag._util import interrupts
 from hlotag._util.arguments import show
 from hlotag._util.deep import with_room
@@ -30,7 +28,6 @@ from hlotag.audits.states import TAKERS, Computing, History, States, no_collecti
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule
-from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import directly_in, walk
@@ -267,8 +264,7 @@ def _compile_and_audit(
             tags_found = states.find()
     made = _make_audit(read, found, states, tags_found, platform)
     made = dataclasses.replace(made, hlo_stage=bool(records), notes=notes)
-    rules = records[-1].inserted if records else InsertedRules({})
-    return _with_effects(made, read, module, compiled if compare else None, rules), executable
+    return _with_effects(made, read, module, compiled if compare else None), executable
 
 
 def _passes_to_dump(read: program.Program, *, every_pass: bool) -> str:
@@ -317,7 +313,7 @@ def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | N
     """The compiled module, joined. With the HLO stage, the module is that before it, which has the numbers."""
     if record is None:
         return read.join(module)
-    found = read.join(record.before)
+    found = read.join(record.before, record.inserted)
     equal = {
         i: more
         for i in found.named
@@ -348,33 +344,25 @@ def _make_audit(read: program.Program, found: Joined, states: States, tags: Sequ
 
 
 def _with_effects(
-    found: Audit,
-    read: program.Program,
-    module: HloModule,
-    compiled: Callable[[Any, dict[str, Any]], Any] | None,
-    rules: InsertedRules,
+    found: Audit, read: program.Program, module: HloModule, compiled: Callable[[Any, dict[str, Any]], Any] | None
 ) -> Audit:
     """The audit with the effects of its tags.
 
-    `compiled` compiles another module as `module` was compiled; None for no comparison. `rules` are for inserted collectives.
+    `compiled` compiles another module as `module` was compiled; None for no comparison.
     """
-    present = {tag.key for tag in found.tags} | rules.keys()
+    present = {tag.key for tag in found.tags}
     names = effects.keys_to_compare(present, module, found.platform) if compiled else set()
-    tagged, untagged, notes, inserted = None, None, found.notes, ()
+    tagged, untagged, notes = None, None, found.notes
     if names and compiled:
         try:
             with step("compiling without the tags"), interrupts.hold():
                 executable = compiled(_copy_without(names, read.origins.module), {})
-            last = of_executable(executable)[0]
-            untagged = _schedule(last, read, found.ops, _find_inserted(last, read, rules))
+            untagged = _schedule(of_executable(executable)[0], read)
         except (RuntimeError, ParseError) as error:
             notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
     if names or effects.keys_to_judge(present, found.platform):
-        collectives = _find_inserted(module, read, rules)
-        inserted = tuple(dict.fromkeys((key, value, op) for op, _, entries in collectives for key, value in entries.items()))
-        tagged = _schedule(module, read, found.ops, collectives)
-        notes = [*notes, *_describe_inserted(inserted)]
-    effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform, inserted=inserted)
+        tagged = _schedule(module, read)
+    effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform)
     return dataclasses.replace(
         found,
         effects=effects_found,
@@ -396,32 +384,9 @@ def _copy_without(names: AbstractSet[str], module: ir.Module) -> ir.Module:
     return copy
 
 
-# Collectives that XLA inserted: each as an operation, its instruction, and what rules give it.
-_Inserted = list[tuple[Op, Instruction, dict[str, str]]]
-
-
-def _find_inserted(module: HloModule, read: program.Program, rules: InsertedRules) -> _Inserted:
-    """The collectives that XLA inserted and that rules match. Those of one place are one operation, in each module the same."""
-    collectives = []
-    for found, entries in rules.matches_in(module, read.origins):
-        place = zlib.crc32(f"{found.opcode} {found.scope} {found.phase}".encode())
-        collectives.append((Op(-1 - place, found.opcode, found.scope, phase=found.phase), found.instruction, entries))
-    return collectives
-
-
-def _describe_inserted(inserted: Sequence[tuple[str, str, Op]]) -> Iterator[str]:
-    """Says which tags rules gave to collectives that XLA inserted."""
-    named = (((key, value), f"{op.name} of {op.scope}, {op.phase}" if op.scope else op.name) for key, value, op in inserted)
-    for (key, value), found in group(named).items():
-        yield f"A rule gives {key}={value} to collectives that XLA inserted: {list_some(found)}"
-
-
-def _schedule(module: HloModule, read: program.Program, ops: Sequence[Op], inserted: _Inserted) -> Schedule:
-    """The schedule of a compiled module. Products that XLA merged share an instruction, as in the audit's `ops`."""
+def _schedule(module: HloModule, read: program.Program) -> Schedule:
     found = read.join(module)
     computed = Computing(read.ops, read.tags, found).by_op()
-    for op, instruction, _ in inserted:
-        computed.setdefault(op.id, []).append(instruction)
     return Schedule(module, computed, group((call, i) for i, calls in found.callers.items() for call in calls))
 
 

@@ -31,6 +31,7 @@ class Joined:
         named: By instruction, the operations that it is named after.
         joined: By instruction, the operations that it came from, by name or data flow.
         callers: By instruction, the calls that it was inlined from.
+        inserted: By collective that XLA inserted, its operations.
         equal: By instruction, further operations whose value it has, which XLA merged with its own.
         restored: By name of an instruction, its entries after the HLO stage; empty if the stage did not run.
         fusions: By id of a computation, the fusion that it is part of, if instructions do not repeat the fusion's tags.
@@ -41,6 +42,7 @@ class Joined:
     named: Named
     joined: Named
     callers: Named = field(default_factory=dict)
+    inserted: Named = field(default_factory=dict)
     equal: Named = field(default_factory=dict)
     restored: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fusions: Mapping[int, Instruction] = field(default_factory=dict)
@@ -74,7 +76,7 @@ class Joined:
             i: (*found, *self.equal.get(i, ()))
             for i, found in self.joined.items()
             if found and i.opcode not in ("fusion", "parameter")
-        }
+        } | dict(self.inserted)
         last = self.last or self.module
         work, callers, fusions = measure(last), find_callers(last), last.fusions
         by_name = {i.name: i for i in work} if self.last else {}

@@ -81,7 +81,9 @@ class Op(NamedTuple):
         flops: Those of its instructions on one device; in a loop's body, those of one iteration. 0 if it has no instructions.
         bytes: Those that its instructions write, or read from places that other values choose.
         fusions: The fusions that its instructions are in.
-        derived_from: The forward operations of the line and scope of a backward operation, which it may be derived from.
+        derived_from: The forward operations of the line and scope of a backward operation, which it may be derived from; of an
+            inserted collective, the operations that take the gathered value, or make the summed one.
+        inserted: Whether XLA's partitioner inserted it: a collective that the program does not have.
     """
 
     id: int
@@ -98,6 +100,7 @@ class Op(NamedTuple):
     bytes: int = 0
     fusions: tuple[str, ...] = ()
     derived_from: tuple[int, ...] = ()
+    inserted: bool = False
 
     @property
     def title(self) -> str:

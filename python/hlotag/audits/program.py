@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hlotag._util.groups import group
 from hlotag.audits import cost
 from hlotag.audits.joined import Joined, Named
 from hlotag.audits.model import Op, OpTags, Origin, default_phase
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
+from hlotag.hlo.inserted import InsertedRules, find_inserted
 from hlotag.hlo.join import join
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
@@ -59,6 +61,7 @@ class Program:
         # Instructions share names.
         self._ids_in = functools.cache(lambda name: self.ids_of(self.origins.ids_of(name)))
         self._callers_in = functools.cache(lambda name: self.ids_of(sorted(self.origins.callers_of(name))))
+        self._inserted: dict[Hashable, int] = {}  # By opcode, scope and phase, the id.
 
     def ids_of(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """The ids of numbered operations."""
@@ -68,14 +71,32 @@ class Program:
         """By instruction, the operations that it is named after."""
         return {i: self._ids_in(i.op_name) for i in module.instructions()}
 
-    def join(self, module: HloModule) -> Joined:
-        """Joins a module after XLA's passes."""
+    def join(self, module: HloModule, rules: InsertedRules | None = None) -> Joined:
+        """Joins a module after XLA's passes. Adds the collectives that XLA inserted, with the tags that `rules` give them."""
         named = self.follow(module)
         found = join(module, self.origins, equal=False)
         # An inlined call has no instruction; a call that is left stands for itself, not for the callee's operations.
         joined = {i: named[i] if self._is_call(i, named[i]) else self.ids_of(numbers) or named[i] for i, numbers in found.items()}
         callers = {i: calls for i in named if (calls := self._callers_in(i.op_name))}
-        return Joined(module, named, joined, callers)
+        inserted = {i: tuple(ops) for i, ops in group(self._add_inserted(module, found, rules)).items()}
+        return Joined(module, named, joined, callers, inserted)
+
+    def _add_inserted(
+        self, module: HloModule, numbers: Mapping[Instruction, tuple[int, ...]], rules: InsertedRules | None
+    ) -> Iterator[tuple[Instruction, int]]:
+        """The inserted collectives, each with the id of its operation: one for each place, in every module."""
+        for found in find_inserted(module, numbers, self.origins):
+            place = found.opcode, found.scope, found.phase
+            if place not in self._inserted:
+                number = self._inserted[place] = len(self.ops)
+                serves = self.ids_of([] if found.number is None else [found.number])
+                function = self.ops[serves[0]].function if serves else ""
+                op = Op(number, found.opcode, found.scope, function, found.phase, *found.source[:2], derived_from=serves)
+                self.ops.append(op._replace(inserted=True))
+            number = self._inserted[place]
+            if rules and (entries := rules.entries_for(found)):
+                self.tags.setdefault(number, {}).update(dict.fromkeys(entries.items(), Origin(detail="rule with inserted=True")))
+            yield found.instruction, number
 
     def _is_call(self, instruction: Instruction, named: Sequence[int]) -> bool:
         is_call = instruction.opcode in ("call", "async-start", "async-update", "async-done")

@@ -293,12 +293,11 @@ def _find_refused(audit: Findings) -> Iterator[Problem]:
     found: dict[tuple, list[Effect]] = {}
     for effect in audit.effects:
         if effect.verdict == Verdict.REFUSED:
-            own = tags.get((effect.key, effect.value))  # None for a rule on collectives that XLA inserted.
-            file, line = (audit.tags[own[0]].op.file, audit.tags[own[0]].op.line) if own else ("", 0)
+            first = audit.tags[tags[effect.key, effect.value][0]].op
             cause = re.sub(r"[.\d]+", "", effect.reason)  # Names of instructions differ by their numbers.
-            found.setdefault((file, line, effect.key, cause), []).append(effect)
+            found.setdefault((first.file, first.line, effect.key, cause), []).append(effect)
     for (file, line, name, _), effects in found.items():
-        numbers = [number for effect in effects for number in tags.get((name, effect.value), ())]
+        numbers = [number for effect in effects for number in tags[name, effect.value]]
         example = f"Of {effects[0].value}: " if len(effects) > 1 else ""
         yield Problem(
             kind="refused",
@@ -306,7 +305,7 @@ def _find_refused(audit: Findings) -> Iterator[Problem]:
             on=_operations(list({audit.tags[n].op.id: audit.tags[n].op for n in numbers}.values())),
             file=file,
             line=line,
-            count=len(numbers) or len(effects),
+            count=len(numbers),
             why=f"{example}{effects[0].details}.",
             effect=f"The compiler did not do what the key asks for: {_asks(keys.lookup(name)) or name}",
             advice='The page "Did it take effect?" of the documentation says what each compiler does.',

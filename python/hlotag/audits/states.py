@@ -56,6 +56,10 @@ class Computing:
         for instruction, numbers in found.joined.items():
             if numbers and instruction.opcode not in _NEVER_COMPUTES and not is_glue_call(instruction):
                 self._add(instruction, [n for n in numbers if self._is_known(instruction, n)])
+        for instruction, numbers in found.inserted.items():
+            for number in numbers:
+                self._whole.setdefault(number, []).append(instruction)
+            self._ops_of.setdefault(instruction, []).extend(numbers)
 
     def _is_known(self, instruction: Instruction, number: int) -> bool:
         """Whether an instruction is one of an operation, rather than a nameless helper that XLA made where it folded that."""
@@ -121,9 +125,10 @@ class History:
 
     def __init__(self, ops: Sequence[Op], tags: Mapping[int, OpTags]) -> None:
         self._names = [op.name for op in ops]
-        self._tags = tags
-        self._present: set[int] = set(tags)
-        self._tagged = {(number, key) for number, found in tags.items() for key, _ in found}
+        # XLA's first modules lack what it inserts.
+        self._tags = {number: found for number, found in tags.items() if not ops[number].inserted}
+        self._present = set(self._tags)
+        self._tagged = {(number, key) for number, found in self._tags.items() for key, _ in found}
         self.is_known = False
         self.gone: dict[int, str] = {}
         self.lost: dict[tuple[int, str], str] = {}
@@ -205,7 +210,8 @@ class States:
             if found.restored and all(i.entries.get(tag.key) != found.value_of(i, tag.key) for i in tagged):
                 return tag._replace(state=TagState.RESTORED)
             return tag._replace(state=TagState.KEPT, by="")
-        if _is_taken(tag):
+        # The HLO stage gives inserted collectives their tags before the compiler takes any.
+        if _is_taken(tag) or (tag.op.inserted and keys.is_taken(tag.key)):
             return tag._replace(state=TagState.USED)
         why = f"the tag is on {len(tagged)} of {len(instructions)} instructions" if tagged else self._instead(lacking, tag.key)
         carrier = "" if tagged else self.computing.carrier(number, tag.key, tag.value)
