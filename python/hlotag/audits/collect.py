@@ -23,12 +23,11 @@ from hlotag._util.version import VERSION
 from hlotag.audits import dumps, effects, program
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.joined import Joined
-from hlotag.audits.model import Op, Tag, with_work
 from hlotag.audits.states import TAKERS, Computing, History, States, no_collection
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule
-from hlotag.hlo.module import Instruction, of_executable
+from hlotag.hlo.module import of_executable
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import directly_in, walk
 from hlotag.lowering import hlo_stage
@@ -262,8 +261,16 @@ def _compile_and_audit(
         if wanted and (xla_passes or any(tag.state.needs_attention for tag in tags_found)):
             notes = _read_passes(Path(folder), read, states.history)
             tags_found = states.find()
-    made = _make_audit(read, found, states, tags_found, platform)
-    made = dataclasses.replace(made, hlo_stage=bool(records), notes=notes)
+    made = Audit(
+        name=read.name,
+        ops=states.ops,
+        tags=tags_found,
+        instructions=states.instructions,
+        platform=platform,
+        instruction_count=len(found.module),
+        hlo_stage=bool(records),
+        notes=notes,
+    )
     return _with_effects(made, read, module, compiled if compare else None), executable
 
 
@@ -327,22 +334,6 @@ def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | N
     return dataclasses.replace(found, joined=joined, equal=equal, restored=after, last=module)
 
 
-def _make_audit(read: program.Program, found: Joined, states: States, tags: Sequence[Tag], platform: str) -> Audit:
-    with step("following tags"), no_collection():
-        computed, fusions = states.computing.by_op(), found.module.fusions
-        ops = [_with_instructions(op, computed.get(op.id, ()), fusions) for op in read.ops]
-        instructions = found.instructions(ops)
-        ops = with_work(ops, instructions)
-    return Audit(
-        name=read.name,
-        ops=ops,
-        tags=[tag._replace(op=ops[tag.op.id]) for tag in tags],
-        instructions=instructions,
-        platform=platform,
-        instruction_count=len(found.module),
-    )
-
-
 def _with_effects(
     found: Audit, read: program.Program, module: HloModule, compiled: Callable[[Any, dict[str, Any]], Any] | None
 ) -> Audit:
@@ -388,9 +379,3 @@ def _schedule(module: HloModule, read: program.Program) -> Schedule:
     found = read.join(module)
     computed = Computing(read.ops, read.tags, found).by_op()
     return Schedule(module, computed, group((call, i) for i, calls in found.callers.items() for call in calls))
-
-
-def _with_instructions(op: Op, instructions: Sequence[Instruction], fusions: Mapping[int, Instruction]) -> Op:
-    """An operation with its instructions and their fusions; `fusions` are by the id of their computation."""
-    around = dict.fromkeys(fusions[i.computation.id].name for i in instructions if i.computation.id in fusions)
-    return op._replace(instructions=tuple([i.name for i in instructions]), fusions=tuple(around)) if instructions else op

@@ -15,7 +15,7 @@ from hlotag.audits import effects
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.instructions import Instructions, Lineage
 from hlotag.audits.joined import Joined
-from hlotag.audits.model import Tag, TagState, with_work
+from hlotag.audits.model import Tag, TagState
 from hlotag.audits.states import History, States, no_collection
 from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
@@ -192,14 +192,12 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
         tags_found = [_unknown_if_ambiguous(tag, lineage) for tag in states.find()]
         judged = effects.keys_to_judge({tag.key for tag in tags_found}, platform)
         schedule = Schedule(last, states.computing.by_op()) if judged else None
-        instructions = found.instructions(program.ops)
-        ops = with_work(program.ops, instructions)
         return Audit(
             name=first.name,
-            ops=ops,
-            tags=[tag._replace(op=ops[tag.op.id]) for tag in tags_found],
-            instructions=instructions,
-            effects=effects.find(tags_found, program.ops, schedule, None, platform),
+            ops=states.ops,
+            tags=tags_found,
+            instructions=states.instructions,
+            effects=effects.find(tags_found, states.ops, schedule, None, platform),
             platform=platform,
             has_program=False,
             notes=_notes(first, last, tags_found),

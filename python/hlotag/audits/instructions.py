@@ -49,9 +49,8 @@ class Instructions:
             file, line = instruction.source or ("", 0)
             number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
             operands = tuple([numbers[o] for o in instruction.operand_ids if o in numbers])
-            names = (instruction.name,)
             place = scope, computation.name, phase or default, file, line
-            self.ops.append(Op(number, instruction.opcode, *place, operands, names))
+            self.ops.append(Op(number, instruction.opcode, *place, operands))
             if tags:
                 self.tags[number] = dict.fromkeys(tags.items())
 

@@ -50,21 +50,23 @@ class Joined:
 
     def has(self, instruction: Instruction, key: str, value: str) -> bool:
         """Whether an instruction has a tag."""
-        return has(self.restored.get(instruction.name) or self._left(instruction, key), key, value)
+        found = self.value_of(instruction, key)
+        return found == value or (found is not None and value in found.split(","))
 
     def has_left(self, instruction: Instruction, key: str, value: str) -> bool:
         """Whether an instruction has a tag that the HLO stage did not give it."""
-        return has(self._left(instruction, key), key, value)
+        found = self._left(instruction, key)
+        return found == value or (found is not None and value in found.split(","))
 
     def value_of(self, instruction: Instruction, key: str) -> str | None:
         """What an instruction has for a key."""
-        return (self.restored.get(instruction.name) or self._left(instruction, key)).get(key)
+        return self.restored[instruction.name].get(key) if self.restored else self._left(instruction, key)
 
-    def _left(self, instruction: Instruction, key: str) -> Mapping[str, str]:
-        entries = instruction.entries
-        if key not in entries and (fusion := self.fusions.get(instruction.computation.id)):
-            return fusion.entries
-        return entries
+    def _left(self, instruction: Instruction, key: str) -> str | None:
+        found = instruction.entries.get(key)
+        if found is None and self.fusions and (fusion := self.fusions.get(instruction.computation.id)):
+            return fusion.entries.get(key)
+        return found
 
     def instructions(self, ops: Sequence[Op]) -> list[model.Instruction]:
         """The instructions that came from operations, and what else runs.
@@ -107,9 +109,3 @@ class Joined:
         is_named = i.op_name and not (len(ops) > 1 and collective_of(i))
         scope, phase = place_of(i.op_name.partition(";")[0]) if is_named else (of_op, "")
         return scope, phase or in_phase or default
-
-
-def has(entries: Mapping[str, str], key: str, value: str) -> bool:
-    """Whether entries have a tag. XLA joins the values of combined instructions with commas."""
-    found = entries.get(key)
-    return found is not None and (found == value or value in found.split(","))

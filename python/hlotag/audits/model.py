@@ -113,9 +113,6 @@ class Op(NamedTuple):
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
 
 
-_WORK = Op._fields.index("flops")  # `bytes` is behind it
-
-
 class Instruction(NamedTuple):
     """An instruction of the last module that computes or moves something of the program, or that XLA added and runs.
 
@@ -398,9 +395,12 @@ class Kernel:
         return sum(share.flops for share in self.shares), sum(share.bytes for share in self.shares)
 
 
-def divide_work(instructions: Iterable[Instruction], ops: Sequence[Op]) -> list[Share]:
-    """Divides the work of instructions among their operations, in the order of the operations."""
-    found: dict[int, list[int]] = {}  # By operation, whether it is computed, flops, bytes, effort.
+def sum_work(instructions: Iterable[Instruction]) -> dict[int, list[int]]:
+    """Divides the work of instructions among their operations.
+
+    Returns for each operation whether an instruction computes it, and flops, bytes and effort.
+    """
+    found: dict[int, list[int]] = {}
     for each in instructions:
         owners = each.ops or each.parts or each.carries[:1]
         for place, number in enumerate(owners):
@@ -410,30 +410,22 @@ def divide_work(instructions: Iterable[Instruction], ops: Sequence[Op]) -> list[
             sums[0] |= bool(each.ops)
             if each.flops or each.bytes:
                 # The first operations have what cannot be divided equally.
-                more, count = len(owners) - 1 - place, len(owners)
-                sums[1] += (each.flops + more) // count
-                sums[2] += (each.bytes + more) // count
-                sums[3] += (each.effort + more) // count
-    return [Share(ops[number], bool(computes), *work) for number, (computes, *work) in sorted(found.items())]
-
-
-def with_work(ops: Sequence[Op], instructions: Iterable[Instruction]) -> list[Op]:
-    """The operations with the work of their instructions."""
-    made = list(ops)
-    for share in divide_work(instructions, ops):
-        if share.flops or share.bytes:
-            # Not `_replace`, which takes three times as long.
-            made[share.op.id] = Op._make((*share.op[:_WORK], share.flops, share.bytes, *share.op[_WORK + 2 :]))
-    return made
+                more, shares = len(owners) - 1 - place, len(owners)
+                sums[1] += (each.flops + more) // shares
+                sums[2] += (each.bytes + more) // shares
+                sums[3] += (each.effort + more) // shares
+    return found
 
 
 def kernels(findings: Findings) -> list[Kernel]:
     """Groups the instructions of an audit by what runs as one, those with most work first."""
     found = group((instruction.kernel, instruction) for instruction in findings.instructions)
-    made = [
-        Kernel(name, tuple(sorted(divide_work(inside, findings.ops), key=lambda share: (-share.effort, share.op.id))))
-        for name, inside in found.items()
-    ]
+
+    def kernel(name: str, inside: Iterable[Instruction]) -> Kernel:
+        shares = (Share(findings.ops[n], bool(computes), *work) for n, (computes, *work) in sum_work(inside).items())
+        return Kernel(name, tuple(sorted(shares, key=lambda share: (-share.effort, share.op.id))))
+
+    made = [kernel(name, inside) for name, inside in found.items()]
     return sorted((kernel for kernel in made if kernel.shares), key=lambda kernel: kernel.work, reverse=True)
 
 

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from hlotag.audits.joined import Joined, Named, has
-from hlotag.audits.model import Op, OpTags, Tag, TagState
+from hlotag.audits.joined import Joined, Named
+from hlotag.audits.model import Op, OpTags, Tag, TagState, sum_work
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, Role, kind_of, may_be, opcode_of, role_of
 from hlotag.hlo.work import is_glue_call
@@ -34,6 +34,7 @@ TAKERS = (
 _CSE = "cse"
 # By pass, why it removes an operation. Other passes rewrite for several reasons.
 _REASONS = {_CSE: "equal to another", "constant_folding": "computed at compile time", "dce": "not needed"}
+_NO_WORK = 0, 0, 0, 0
 # A fusion computes what is in it.
 _NEVER_COMPUTES = {"constant", "fusion", "parameter"}
 
@@ -90,6 +91,8 @@ class Computing:
 
     def others(self, instructions: Sequence[Instruction], number: int) -> tuple[int, ...]:
         """The other operations that instructions compute."""
+        if len(instructions) == 1 and len(self._ops_of[instructions[0]]) == 1:
+            return ()
         return tuple(dict.fromkeys(n for i in instructions for n in self._ops_of[i] if n != number))
 
     def carrier(self, number: int, key: str, value: str) -> str:
@@ -102,6 +105,8 @@ class Computing:
         Instructions of the operation's own kind tell how often it is computed. Equal ones are copies, others are helpers.
         """
         whole = self._whole.get(number, [])
+        if len(whole) < 2:
+            return []
         own = opcode_of(self._ops[number].name)
         size = max((math.prod(i.dimensions) for i in whole), default=0)
         is_own = any(i.opcode == own and math.prod(i.dimensions) == size for i in whole)
@@ -150,7 +155,9 @@ class History:
                 present.add(number)
                 entries = instruction.entries
                 for key, value in self._tags[number]:
-                    (tagged if has(entries, key, value) else lacking).add((number, key))
+                    left = entries.get(key)
+                    is_there = left is not None and (left == value or value in left.split(","))
+                    (tagged if is_there else lacking).add((number, key))
         by = by if self.is_known else CONVERSION
         tagged -= lacking
         self.gone.update(dict.fromkeys(self._present - present, by))
@@ -158,6 +165,10 @@ class History:
         for number in present & self.gone.keys():
             del self.gone[number]
         self._present, self._tagged, self.is_known = present, tagged, True
+
+
+# The fields of a `Tag` from its state on, without its origin.
+_Fate = tuple[TagState, tuple[str, ...], tuple[int, ...], str, str, str]
 
 
 class States:
@@ -171,51 +182,67 @@ class States:
     Attributes:
         computing: The instructions of each operation.
         history: What XLA's passes removed; empty until its modules are added.
+        instructions: The instructions of the module.
+        ops: The operations, with their instructions and work.
     """
 
     def __init__(self, ops: Sequence[Op], tags: Mapping[int, OpTags], found: Joined) -> None:
-        self._ops, self._tags, self._found = ops, tags, found
+        self._tags, self._found = tags, found
         self._equal = {number for numbers in found.equal.values() for number in numbers}
         self.computing = Computing(ops, tags, found)
         self.history = History(ops, tags)
+        self.instructions = found.instructions(ops)
+        self.ops = self._with_work(ops)
+
+    def _with_work(self, ops: Sequence[Op]) -> list[Op]:
+        computed, work, fusions = self.computing.by_op(), sum_work(self.instructions), self._found.module.fusions
+        made = list(ops)
+        for number, op in enumerate(ops):
+            instructions = computed.get(number, ())
+            if instructions or number in work:
+                around = dict.fromkeys(fusions[i.computation.id].name for i in instructions if i.computation.id in fusions)
+                names, (_, flops, size, _) = tuple([i.name for i in instructions]), work.get(number, _NO_WORK)
+                # Not `_replace`, which takes three times as long.
+                made[number] = Op(*op[:8], names, op.type, flops, size, tuple(around), op.derived_from, op.inserted)
+        return made
 
     def find(self) -> list[Tag]:
         """Finds the state of every tag."""
         result = []
         for number, of_op in self._tags.items():
-            instructions = self.computing.of(number)
+            op, instructions = self.ops[number], self.computing.of(number)
             # Data flow cannot tell equal operations apart.
             if self.history.gone.get(number) == _CSE and all(number not in self._found.named[i] for i in instructions):
                 instructions = []
             for (key, value), origin in of_op.items():
-                made = Tag(key, value, self._ops[number], TagState.GONE, by=self.history.lost.get((number, key), ""))
-                made = self._of_computed(made, instructions) if instructions else self._of_gone(made)
-                result.append(made._replace(origin=origin))
+                of = self._of_computed if instructions else self._of_gone
+                result.append(Tag(key, value, op, *of(key, value, op, instructions), origin))
         return result
 
-    def _of_gone(self, tag: Tag) -> Tag:
-        if _is_taken(tag):
-            return tag._replace(state=TagState.USED)
-        by = self.history.gone.get(tag.op.id, "")
-        is_equal = tag.op.id in self._equal and not self.history.is_known
-        return tag._replace(by=by, why=_REASONS.get(by, _REASONS[_CSE] if is_equal else ""))
+    def _of_gone(self, key: str, _value: str, op: Op, _instructions: Sequence[Instruction]) -> _Fate:
+        lost_by, by = self.history.lost.get((op.id, key), ""), self.history.gone.get(op.id, "")
+        if _is_taken(key, lost_by):
+            return TagState.USED, (), (), lost_by, "", ""
+        is_equal = op.id in self._equal and not self.history.is_known
+        return TagState.GONE, (), (), by, _REASONS.get(by, _REASONS[_CSE] if is_equal else ""), ""
 
-    def _of_computed(self, tag: Tag, instructions: list[Instruction]) -> Tag:
-        found, number = self._found, tag.op.id
-        tagged = [i for i in instructions if found.has(i, tag.key, tag.value)]
-        lacking = self.computing.find_untagged_copies(number, tagged) if tagged else instructions
+    def _of_computed(self, key: str, value: str, op: Op, instructions: list[Instruction]) -> _Fate:
+        found, by = self._found, self.history.lost.get((op.id, key), "")
+        tagged = [i for i in instructions if found.has(i, key, value)]
+        lacking = self.computing.find_untagged_copies(op.id, tagged) if tagged else instructions
         shown = lacking or tagged
-        tag = tag._replace(instructions=tuple([i.name for i in shown]), shared=self.computing.others(shown, number))
+        names, shared = tuple([i.name for i in shown]), self.computing.others(shown, op.id)
         if not lacking:
-            if found.restored and all(i.entries.get(tag.key) != found.value_of(i, tag.key) for i in tagged):
-                return tag._replace(state=TagState.RESTORED)
-            return tag._replace(state=TagState.KEPT, by="")
+            if found.restored and all(i.entries.get(key) != found.value_of(i, key) for i in tagged):
+                return TagState.RESTORED, names, shared, by, "", ""
+            return TagState.KEPT, names, shared, "", "", ""
         # The HLO stage gives inserted collectives their tags before the compiler takes any.
-        if _is_taken(tag) or (tag.op.inserted and keys.is_taken(tag.key)):
-            return tag._replace(state=TagState.USED)
-        why = f"the tag is on {len(tagged)} of {len(instructions)} instructions" if tagged else self._instead(lacking, tag.key)
-        carrier = "" if tagged else self.computing.carrier(number, tag.key, tag.value)
-        return tag._replace(state=TagState.LOST, why=why, carrier=carrier)
+        if _is_taken(key, by) or (op.inserted and keys.is_taken(key)):
+            return TagState.USED, names, shared, by, "", ""
+        if tagged:
+            why = f"the tag is on {len(tagged)} of {len(instructions)} instructions"
+            return TagState.LOST, names, shared, by, why, ""
+        return TagState.LOST, names, shared, by, self._instead(lacking, key), self.computing.carrier(op.id, key, value)
 
     def _instead(self, instructions: Sequence[Instruction], key: str) -> str:
         """The value of another operation that instructions have for a key; empty if they have none."""
@@ -223,9 +250,9 @@ class States:
         return f"the instruction has {key}={values.pop()}" if len(values) == 1 and None not in values else ""
 
 
-def _is_taken(tag: Tag) -> bool:
+def _is_taken(key: str, lost_by: str) -> bool:
     """Whether the pass that removed a tag is one that reads its key."""
-    return tag.by in TAKERS and keys.is_taken(tag.key)
+    return lost_by in TAKERS and keys.is_taken(key)
 
 
 @contextmanager
