@@ -105,9 +105,9 @@ def main():
     print(f"\n{audit.report.sentence}")
     for state in sorted(audit.counts, key=audit.counts.__getitem__, reverse=True):
         print(f"  {audit.counts[state]:5} {state}: {state.meaning}")
-    folded = [tag.op.name.rpartition(".")[2] for tag in audit.tags if tag.state == "folded"]
-    always = sum(name in {"constant", "broadcast_in_dim", "iota"} for name in folded)
-    print(f"Of the {len(folded)} folded ones, {always} are constants and broadcasts, which XLA always folds into their users.")
+    gone = [tag.op.name.rpartition(".")[2] for tag in audit.in_state(hlotag.TagState.GONE)]
+    always = sum(name in {"constant", "broadcast_in_dim", "iota"} for name in gone)
+    print(f"Of the {len(gone)} that are gone, {always} are constants and broadcasts, which XLA always folds into their users.")
     tagged.to_html(out / "profile.html")
     audit.to_html(out / "audit.html")
     print(f"\nPages for a browser: {out}/profile.html, {out}/audit.html")

@@ -4,7 +4,7 @@
 The program is compiled a second time with a distinct value on each tagged operation, so that XLA itself says whose entry an
 instruction bears, and with a dump after every pass, which says by which pass an operation went. (Distinct values are slow to
 compile; that is why the audit does without.) Which instruction computes an operation is read from a table written by hand
-(`audit_opcodes.py`). What is dead is found by taking away, again and again, what has no uses.
+(`audit_opcodes.py`).
 """
 
 import itertools
@@ -22,12 +22,12 @@ import jax
 from jaxlib.mlir import ir
 
 import hlotag
-from audit_opcodes import GLUE, MOVERS, RELABELLED, computes, rewritten
+from audit_opcodes import RELABELLED, computes, rewritten
 from hlotag import _compat
 from hlotag.audits import TagState, collect, dumps
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
-from hlotag.hlo.origins import directly_in, walk
+from hlotag.hlo.origins import walk
 from hlotag.lowering import hlo_stage
 from hlotag.mlir.modules import to_bytecode
 from hlotag.tagging import keys
@@ -35,7 +35,7 @@ from hlotag.tagging import keys
 FRONTEND = "mhlo.frontend_attributes"
 NEVER = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh"}
 VALUES = ("a", "b", "c")
-THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
+THERE = (TagState.KEPT, TagState.RESTORED)
 
 
 def operations(module: ir.Module) -> list[ir.Operation]:
@@ -142,61 +142,6 @@ def compile_with_ids(case: Case) -> list[Seen]:
         return [see(name, dumps.read(file)) for name, file in (("", first), *dump.passes, ("optimized", last))]
 
 
-def has_effect(operation: ir.Operation) -> bool:
-    """Whether an operation does more than make its results."""
-    if operation.name == "stablehlo.custom_call":
-        return "has_side_effect" in operation.attributes and ir.BoolAttr(operation.attributes["has_side_effect"]).value
-    effects = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
-    return operation.name in effects or any(has_effect(inner) for inner in directly_in(operation))
-
-
-def unused(module: ir.Module) -> set[int]:
-    """The operations that end up without uses when those without uses are taken away, with all that is in them or that only they
-    call; of loops that are left, nothing is taken away that is carried."""
-    found = operations(module)
-    functions = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in directly_in(module.operation) if f.name == "func.func"}
-    calls: dict[str, list[ir.Operation]] = {name: [] for name in functions}
-    for operation in found:
-        if operation.name == "func.call":
-            calls[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value].append(operation)
-    callees = {call: functions[name] for name, of in calls.items() for call in of}
-
-    def with_effect(operation: ir.Operation) -> bool:
-        body = callees.get(operation, operation)
-        return has_effect(body) or any(with_effect(inner) for inner in directly_in(body) if inner.name == "func.call")
-
-    gone: set[Any] = set()
-
-    def is_needed(value: Any, within: frozenset = frozenset()) -> bool:
-        """Whether anything left uses a value, under whatever name."""
-        if value in within:
-            return False
-        uses = [(use.owner.operation, use.operand_number) for use in value.uses if use.owner.operation not in gone]
-        return any(not (same := handed_on(*use)) or any(is_needed(v, within | {value}) for v in same) for use in uses)
-
-    def handed_on(operation: ir.Operation, number: int) -> list[Any]:
-        """What an operand is in a function that is called, or what it is outside of that or of a branch."""
-        if operation.name == "func.call":
-            return [callees[operation].regions[0].blocks[0].arguments[number]]
-        if operation.name == "func.return":
-            return [call.results[number] for call in calls[ir.StringAttr(operation.parent.attributes["sym_name"]).value]]
-        parent = operation.parent.operation
-        is_branch = operation.name == "stablehlo.return" and parent.name in ("stablehlo.case", "stablehlo.if")
-        return [parent.results[number]] if is_branch else []
-
-    while True:
-        bodies = [functions[name] for name, of in calls.items() if of and all(call in gone for call in of)]
-        more = {inner for body in (*gone, *bodies) for inner in directly_in(body)}
-        more |= {
-            operation
-            for operation in found
-            if operation not in gone and not any(is_needed(result) for result in operation.results) and not with_effect(operation)
-        }
-        if more <= gone:
-            return {number for number, operation in enumerate(found) if operation in gone}
-        gone |= more
-
-
 # These passes read a key, and write other operations for one with the key.
 READERS = {"convert-memory-placement-to-internal-annotations", "async-collective-fusion"}
 
@@ -211,27 +156,15 @@ class Truth:
         self._made = self._renamed()
         self._merged = self._merged_dots()
         self._of = self._owners()
-        self._unused = unused(copy_of(case.lowered))
 
     def state(self, number: int) -> TagState:
         main = [name for name, owners in self._of.items() if number in owners]
-        if main:
-            on = [name for name in main if self._has_value(name, number)]
-            on = [name for name in on if self._has_key(self._last, name)]
-            found = self._there(number, main, on) if on else TagState.LOST
-            return TagState.USED if found == TagState.LOST and self._was_taken(number) else found
-        bearing = [name for name, borne in self._last.borne.items() if number in borne]
-        own = [n for n in bearing if number in self._last.named[n] and self._last.instructions[n].opcode in MOVERS]
-        if own:
+        on = [name for name in main if self._has_value(name, number) and self._has_key(self._last, name)]
+        if on and self._copies(number, on, main) == self._copies(number, main, main):
             return TagState.KEPT
-        for name in bearing:
-            foreign = not any(
-                self._case.tags.get(o) == self._case.tags[number] for o in (*self._of.get(name, ()), *self._last.inside[name])
-            )
-            if self._last.instructions[name].opcode not in GLUE and self._of.get(name) and foreign:
-                return TagState.MOVED
-        found = self.reason(number)
-        return TagState.USED if found == TagState.FOLDED and self._was_taken(number) else found
+        if self._was_taken(number):
+            return TagState.USED
+        return TagState.LOST if main else TagState.GONE
 
     def _has_value(self, name: str, number: int) -> bool:
         return any(self._case.tags[borne] == self._case.tags[number] for borne in self._last.borne[name])
@@ -252,35 +185,24 @@ class Truth:
             number in borne and not self._has_key(seen, name) for seen in self._seen for name, borne in seen.borne.items()
         )
 
-    def _there(self, number: int, main: list[str], on: list[str]) -> TagState:
+    def _copies(self, number: int, names: list[str], main: list[str]) -> int:
+        """As often as an instruction of its own kind is there; where it became others, as often as all of these are."""
         own = self._case.names[number].rpartition(".")[2].replace("_", "-").removesuffix("-in-dim").removesuffix("-general")
+        alike = Counter((i.opcode, i.dimensions) for i in map(self._last.instructions.__getitem__, names))
+        of_its_kind = [count for (opcode, _), count in alike.items() if opcode == own]
+        is_there = any(self._last.instructions[name].opcode == own for name in main)
+        return max(of_its_kind, default=0 if is_there else min(alike.values()))
 
-        def copies(names: list[str]) -> int:
-            """As often as an instruction of its own kind is there; where it became others, as often as all of these are."""
-            alike = Counter((i.opcode, i.dimensions) for i in map(self._last.instructions.__getitem__, names))
-            of_its_kind = [count for (opcode, _), count in alike.items() if opcode == own]
-            is_there = any(self._last.instructions[name].opcode == own for name in main)
-            return max(of_its_kind, default=0 if is_there else min(alike.values()))
-
-        if copies(on) < copies(main):
-            return TagState.LOST
-        if any(len(self._of[name]) > 1 for name in on):
-            return TagState.MERGED
-        return TagState.DUPLICATED if copies(on) > 1 else TagState.KEPT
-
-    def is_shared_with_another_value(self, number: int, besides: int) -> bool:
-        """Whether all that computes an operation, besides so many instructions, computes one with another tag, too."""
+    def is_shared_with_another_value(self, number: int) -> bool:
+        """Whether something that computes an operation computes one with another tag, too."""
         tags = self._case.tags
         main = [owners for owners in self._of.values() if number in owners]
-        return sum(all(tags.get(o, tags[number]) == tags[number] for o in owners) for owners in main) <= besides < len(main)
+        return any(tags.get(o, tags[number]) != tags[number] for owners in main for o in owners)
 
-    def reason(self, number: int) -> TagState:
-        """Why an operation is gone."""
-        if number in self._unused:
-            return TagState.DEAD
+    def gone_by(self, number: int) -> str:
+        """The pass after which nothing that computes the operation is there."""
         last = max((place for place, seen in enumerate(self._seen) if self._is_in(seen, number)), default=None)
-        took_it = "" if last is None or last + 1 == len(self._seen) else self._seen[last + 1].by
-        return TagState.CSED if took_it == "cse" else TagState.FOLDED
+        return "conversion to HLO" if last is None else self._seen[last + 1].by if last + 1 < len(self._seen) else ""
 
     def lost_by(self, number: int) -> str:
         """The pass after which nothing that computes the operation bears its entry."""
@@ -382,7 +304,7 @@ def differences(case: Case, truth: Truth) -> list[str]:
     found = collect.audit_lowered(case.lowered)
     assert [op.name for op in found.ops] == case.names
     return [
-        f"{tag.op.id} {tag}, in truth {truth.state(tag.op.id)}: {tag.steps[-1].detail}; {tag.steps[-1].instructions}"
+        f"{tag.op.id} {tag}, in truth {truth.state(tag.op.id)}: {tag.details}; {tag.instructions}"
         for tag in found.tags
         if tag.key == case.key and tag.state != truth.state(tag.op.id)
     ]
@@ -404,17 +326,20 @@ def differences_with_both_stages(case: Case, truth: Truth) -> list[str]:
     pairs = list(zip(audited.instructions(), module.instructions(), strict=True))
     assert all((i.opcode, i.dimensions) == (j.opcode, j.dimensions) for i, j in pairs)
     bears = {(i.name, text) for i, j in pairs for text in after.get(j.name, {}).get("t", "").split(",")}
-    wrong = [f"stray: {stray}" for stray in found.strays]
+    wrong = []
     for tag in (tag for tag in found.tags if tag.key == "t"):
         before, number = truth.state(tag.op.id), tag.op.id
         if tag.state in THERE:
-            is_true = before != TagState.DEAD and all((name, tag.value) in bears for name in tag.steps[-1].instructions)
-            is_true &= tag.state == TagState.RESTORED or before not in (TagState.LOST, TagState.MOVED)
+            # The tag of an operation that became equal to another may be restored on the one that is left.
+            is_equal = before == TagState.GONE and truth.gone_by(number) == "cse"
+            is_true = before in (TagState.KEPT, TagState.LOST) or (tag.state == TagState.RESTORED and is_equal)
+            is_true &= all((name, tag.value) in bears for name in tag.instructions)
+            is_true &= tag.state == TagState.RESTORED or before != TagState.LOST
         elif tag.state == TagState.LOST:
             # An instruction that stands for several operations has one value for a key.
-            is_true = truth.is_shared_with_another_value(number, len(tag.steps[-1].instructions))
+            is_true = truth.is_shared_with_another_value(number)
         else:
-            is_true = tag.state == (truth.reason(number) if before == TagState.MOVED else before)
+            is_true = tag.state == before
         if not is_true:
-            wrong.append(f"{number} {tag}, without the HLO stage {before}: {tag.steps[-1].detail}; {tag.steps[-1].instructions}")
+            wrong.append(f"{number} {tag}, without the HLO stage {before}: {tag.details}; {tag.instructions}")
     return wrong

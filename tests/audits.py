@@ -3,10 +3,10 @@
 
 import random
 
-from hlotag.audits import Audit, Form, Op, Step, Tag, TagState
+from hlotag.audits import Audit, Op, Origin, Tag, TagState
 
 NAMES = ("add", "multiply", "dot_general", "reshape", "broadcast_in_dim", "tanh", "reduce", "transpose")
-ENDS = (TagState.KEPT, TagState.KEPT, TagState.KEPT, TagState.FOLDED, TagState.DUPLICATED, TagState.RESTORED)
+ENDS = (TagState.KEPT, TagState.KEPT, TagState.KEPT, TagState.GONE, TagState.KEPT, TagState.RESTORED)
 
 
 def made_up(count: int, *, texts: tuple[str, ...] = ("attention", "mlp", "norm"), lost: int = 3) -> Audit:
@@ -32,12 +32,7 @@ def made_up(count: int, *, texts: tuple[str, ...] = ("attention", "mlp", "norm")
         ops.append(op)
         if chance.random() < 0.4:
             end = TagState.LOST if len(tags) % max(1, count // 10) == 5 and lost else chance.choice(ENDS)
-            came = TagState.PROPAGATED if backward else TagState.ATTACHED
-            bears = () if end in (TagState.FOLDED, TagState.LOST) else op.instructions
-            steps = (
-                Step(Form.LOWERED, came, "hlotag-resolve", "tag of the program"),
-                Step(Form.UNOPTIMIZED, TagState.KEPT, instructions=(f"op.{number}",)),
-                Step(Form.OPTIMIZED, end, instructions=bears),
-            )
-            tags.append(Tag("block", texts[layer % len(texts)], op, steps))
-    return Audit("jit_step", ops, tags, platform="cpu", forms=list(Form), instruction_count=count)
+            bears = () if end in (TagState.GONE, TagState.LOST) else op.instructions
+            origin = Origin("propagated" if backward else "attached", "hlotag-resolve", "tag of the program")
+            tags.append(Tag("block", texts[layer % len(texts)], op, end, bears, origin=origin))
+    return Audit("jit_step", ops, tags, platform="cpu", instruction_count=count)

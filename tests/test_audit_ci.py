@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hlotag
-from hlotag.audits import Audit, Form, TagState, Verdict, baseline
+from hlotag.audits import Audit, TagState, Verdict, baseline
 from hlotag.audits.model import Effect
 from hlotag.audits.render import as_json, sarif
 from hlotag.cli import main
@@ -77,7 +77,7 @@ def test_a_program_is_audited_as_in_process(program, name, audited):
     document = json.loads(out)
     assert status == 0
     assert {(tag["key"], tag["value"]) for tag in document["tags"]} == {("k", "v"), ("k", "g")}
-    assert document["hlo_stage"] and document["counts"].keys().isdisjoint({"lost", "moved"})
+    assert document["hlo_stage"] and document["counts"].keys().isdisjoint({"lost"})
     assert {document["ops"][tag["op"]]["file"] for tag in document["tags"]} == {program}
     assert not hlotag.active()
 
@@ -153,7 +153,7 @@ def test_lists_of_tags_untagged_lines_and_fusions(audited):
 
 def audit_of(*states: TagState, line: int = 7, value: str = "v", **fields) -> Audit:
     tags = [tag._replace(value=value) for tag in ops_of(*states, line=line)]
-    return Audit("m", [tag.op for tag in tags], tags, forms=list(Form), **fields)
+    return Audit("m", [tag.op for tag in tags], tags, **fields)
 
 
 def worse(now: Audit, before: Audit) -> list[tuple[str, int, tuple[int, ...]]]:
@@ -161,7 +161,7 @@ def worse(now: Audit, before: Audit) -> list[tuple[str, int, tuple[int, ...]]]:
     return [(problem.kind, problem.count, problem.tags) for problem in found]
 
 
-LOST, KEPT, MOVED = TagState.LOST, TagState.KEPT, TagState.MOVED
+LOST, KEPT = TagState.LOST, TagState.KEPT
 
 
 @pytest.mark.parametrize(
@@ -172,10 +172,9 @@ LOST, KEPT, MOVED = TagState.LOST, TagState.KEPT, TagState.MOVED
         (audit_of(KEPT, KEPT), audit_of(LOST, KEPT), []),
         (audit_of(LOST, LOST, LOST), audit_of(LOST, KEPT, LOST), [("lost", 1, (1,))]),
         (audit_of(KEPT, LOST), audit_of(LOST, KEPT), [("lost", 1, (1,))]),
-        (audit_of(MOVED), audit_of(LOST), [("moved", 1, (0,))]),
         (audit_of(KEPT, value="w"), audit_of(KEPT), [("fewer", 1, ())]),
         (audit_of(KEPT), audit_of(KEPT, KEPT, KEPT), [("fewer", 2, ())]),
-        (audit_of(KEPT, TagState.FOLDED), audit_of(KEPT, KEPT), [("fewer", 1, ())]),
+        (audit_of(KEPT, TagState.GONE), audit_of(KEPT, KEPT), [("fewer", 1, ())]),
         (audit_of(KEPT, KEPT), audit_of(KEPT), []),
         (audit_of(reports=[Diagnostic("warning", "a gap")]), audit_of(), [("warning", 1, ())]),
         (audit_of(reports=[Diagnostic("warning", "a gap")] * 2), audit_of(reports=[Diagnostic("warning", "a gap")] * 2), []),

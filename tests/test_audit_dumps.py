@@ -16,14 +16,15 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
 from hlotag import _compat
-from hlotag.audits import Form, Op, Step, Tag, TagState, classify, dumps, program
-from hlotag.audits.collect import _find_named
+from hlotag.audits import Op, TagState, dumps, program
+from hlotag.audits.instructions import Instructions
+from hlotag.audits.states import History
 from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.mlir.modules import to_bytecode
 
-THERE = (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED)
+THERE = (TagState.KEPT, TagState.RESTORED)
 WIDTH = 8
 
 
@@ -70,8 +71,9 @@ def states_in_process(lowered):
     read = program.read(_compat.modules.read_bytecode(to_bytecode(lowered.compiler_ir("stablehlo"))))
     numbered = _compat.modules.with_module(lowered, read.origins.module).compiler_ir("hlo").as_serialized_hlo_module_proto()
     found = {(tag.op.id, tag.key, tag.value): (tag.state, tag.op.phase) for tag in audit.tags}
-    by_name = {instruction.name: numbers[0] for instruction, numbers in _find_named(HloModule(numbered), read).items() if numbers}
-    return lambda tag: found[by_name[tag.steps[0].instructions[0]], tag.key, tag.value]
+    by_name = {instruction.name: numbers[0] for instruction, numbers in read.follow(HloModule(numbered)).items() if numbers}
+
+    return lambda tag, first: found[by_name[first[tag.op.id]], tag.key, tag.value]
 
 
 @pytest.mark.parametrize("every_pass", [False, True], ids=["ends", "passes"])
@@ -87,8 +89,11 @@ def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, ev
         lowered.compile({"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_proto": True, **passes})
     audit = hlotag.audit(tmp_path)
     assert audit.tags
+    module = dumps.read(dumps.largest(dumps.find(tmp_path)).ends[0])
+    numbers = Instructions(module)
+    first = {number: instruction.name for instruction in module.instructions() if (number := numbers[instruction]) is not None}
     for tag in audit.tags:
-        state, phase = truth(tag)
+        state, phase = truth(tag, first)
         assert tag.op.phase == phase
         assert tag.state in (TagState.UNKNOWN, state) or {state, tag.state} <= {*THERE}, (str(tag), state)
     unknown = Counter(tag.state for tag in audit.tags)[TagState.UNKNOWN]
@@ -154,7 +159,7 @@ def test_a_key_that_a_pass_of_xlas_reads_and_takes_is_used(by, state):
     found = {tag.key: tag for tag in dumps.of_modules(first, last, [(by, last)]).tags}
     assert found["k"].state == TagState.KEPT
     assert found["_scheduling_group_id"].state == state
-    assert state == TagState.LOST or found["_scheduling_group_id"].steps[-1].by == by
+    assert state == TagState.LOST or found["_scheduling_group_id"].by == by
 
 
 @pytest.mark.parametrize("form", ["--xla_dump_hlo_as_text", "--xla_dump_hlo_as_proto"])
@@ -168,7 +173,7 @@ def test_dump_folder(run_python, tmp_path, form):
     # The two layers have equal names, so that the dump does not tell all of their operations apart.
     assert {tag.state for tag in audit.tags} >= {TagState.KEPT, TagState.UNKNOWN}
     assert {tag.op.phase for tag in audit.tags} == {"forward", "backward"}
-    assert "algsimp" in {tag.steps[-1].by for tag in audit.tags}
+    assert "algsimp" in {tag.by for tag in audit.tags}
     with pytest.raises(ParseError, match="no module's name contains 'other'"):
         dumps.audit_dumps(folder, "other")
 
@@ -184,11 +189,12 @@ def test_the_pass_that_split_a_product_lost_a_part_of_its_tag():
         text = f"HloModule m\n\nENTRY main {{\n p = f32[8,8]{{1,0}} parameter(0)\n {body}\n}}"
         return {i: (0,) for i in HloModule(_compat.runtime.hlo_from_text(text)).instructions() if i.opcode != "parameter"}
 
-    op = Op(0, "stablehlo.dot_general")
-    lost = Step(Form.OPTIMIZED, TagState.LOST, detail="on 1 of 2 instructions", instructions=("sum",))
-    passes = [(by, named(whole)) for by in ("", "layout")] + [(by, named(split)) for by in ("splitk", "fusion", "")]
-    (found,) = classify.with_passes([Tag("k", "v", op, (lost,))], passes)
-    assert found.steps[-1].by == "splitk"
+    history = History([Op(0, "stablehlo.dot_general")], {0: {("k", "v"): None}})
+    for by in ("", "layout"):
+        history.add(by, named(whole))
+    for by in ("splitk", "fusion", ""):
+        history.add(by, named(split))
+    assert (history.lost, history.gone) == ({(0, "k"): "splitk"}, {})
 
 
 def test_operations_of_one_name_are_told_apart_by_their_tags(tmp_path):

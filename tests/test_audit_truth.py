@@ -28,15 +28,15 @@ def test_states_are_the_true_ones(name, seed, share, request):
 def test_the_pass_that_lost_a_tag_is_the_true_one(name):
     case = audit_truth.make(*PROGRAMS[name])
     truth = audit_truth.Truth(case)
-    found = {tag.op.id: tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).tags if tag.state.needs_attention}
+    found = {tag.op.id: tag.by for tag in collect.audit_lowered(case.lowered).tags if tag.state.needs_attention}
     assert found and found == {number: truth.lost_by(number) for number in found}
 
 
 def test_a_large_module_names_passes_when_asked(monkeypatch):
-    monkeypatch.setattr(collect, "_MAX_DUMPED", 0)
+    monkeypatch.setattr(collect, "_MAX_OPS", 0)
     case = audit_truth.make(*PROGRAMS["heads"])
-    assert {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered).lost} == {""}
-    assert "" not in {tag.steps[-1].by for tag in collect.audit_lowered(case.lowered, xla_passes=True).lost}
+    assert {tag.by for tag in collect.audit_lowered(case.lowered).lost} == {""}
+    assert "" not in {tag.by for tag in collect.audit_lowered(case.lowered, xla_passes=True).lost}
 
 
 def test_relabeled_values_have_lost_nothing():

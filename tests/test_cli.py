@@ -15,7 +15,7 @@ import pytest
 
 import hlotag
 import requires
-from hlotag.audits.model import WHERE_IT_WENT
+from hlotag.audits.model import TagState
 from hlotag.cli import main, opt_main, terminal
 from hlotag.passes.rules import with_rules
 from terminal import run_in_terminal
@@ -76,7 +76,9 @@ def help_of(command, capsys):
 def test_help_names_every_command_and_every_state(capsys):
     assert re.findall(r"^    (\w+)", help_of([], capsys), re.MULTILINE) == list(COMMANDS)
     states = re.search(r"states: (.*)", help_of(["audit"], capsys))
-    assert states is not None and states[1].split(", ") == [str(state) for state in WHERE_IT_WENT]
+    assert states is not None and states[1].split(", ") == [
+        str(state) for state in (TagState.KEPT, TagState.RESTORED, TagState.USED, TagState.LOST, TagState.GONE, TagState.UNKNOWN)
+    ]
 
 
 @pytest.mark.parametrize("command", [[], *([c] for c in COMMANDS)], ids=" ".join)
@@ -132,7 +134,7 @@ WRONG = [
     ("hlotag audit --dump-dir folder", 2, "no module from before and after"),
     ("hlotag audit absent", 2, "hlotag audit: error: absent: No such file"),
     ("hlotag audit folder", 2, "hlotag audit: error: folder: Is a directory"),
-    ("hlotag audit module.mlir --fail-if gone", 2, "no such state: 'gone'"),
+    ("hlotag audit module.mlir --fail-if moved", 2, "no such state: 'moved'"),
     ("hlotag audit module.mlir --fail-if lost,", 2, "no such state: ''"),
     ("hlotag audit module.mlir --sources none", 2, "--sources none: there is no such folder"),
     ("hlotag audit module.mlir --json - --sarif -", 2, "cannot both be standard output"),

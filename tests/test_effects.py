@@ -281,7 +281,7 @@ def test_collectives_that_xla_combined_are_one_launch():
 def test_a_tag_that_took_effect_is_not_lost():
     audit = audited(asynchronous(dot("a", "p")), "cuda", PLAIN)
     (tag,) = audit.tags
-    lost = tag._replace(steps=(tag.steps[-1]._replace(state=TagState.LOST),))
+    lost = tag._replace(state=TagState.LOST)
     assert [found.state for found in effects.without_lost([lost], audit.effects)] == [TagState.USED]
     refused = [effect._replace(verdict=REFUSED) for effect in audit.effects]
     assert [found.state for found in effects.without_lost([lost], refused)] == [TagState.LOST]
@@ -366,7 +366,7 @@ def test_a_program_that_does_not_compile_without_its_tags(monkeypatch):
 
     def with_module(lowered, module, original=_compat.modules.with_module):
         replaced.append(module)
-        if len(replaced) > 2:
+        if len(replaced) > 1:
             raise RuntimeError("no such call\nmore")
         return original(lowered, module)
 

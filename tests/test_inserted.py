@@ -12,6 +12,7 @@ import hlotag
 from hlotag.errors import ArgumentError, TagIgnored
 from hlotag.hlo.module import of_executable
 from hlotag.passes.rules import with_rules
+from hlotag.profiles.program import Program
 
 LAYERS = 3
 
@@ -129,3 +130,29 @@ def test_results_stay_the_same():
     with hlotag.stage(rules=[rule("{n}", op="*", scope="layer_{n}")]):
         tagged = jax.jit(jax.value_and_grad(loss))(weights, x)
     assert jax.tree.all(jax.tree.map(np.array_equal, plain, tagged))
+
+
+def test_an_audit_lists_inserted_collectives_with_their_tags():
+    with hlotag.stage(rules=[rule("{n}", **GATHERS, scope="layer_{n}")]):
+        audit = hlotag.audit(jax.value_and_grad(loss), *arguments())
+    tags = [(tag.key, tag.value, tag.op.name, tag.op.scope, str(tag.state)) for tag in audit.tags]
+    assert tags == [("k", str(n), "all-gather", f"layer_{n}", "kept") for n in range(LAYERS)]
+    by_name = {instruction.name: instruction for instruction in audit.instructions}
+    for tag in audit.tags:
+        assert tag.op.inserted and [audit.ops[n].name for n in tag.op.derived_from] == ["stablehlo.dot_general"]
+        assert {by_name[name].ops for name in tag.instructions} == {(tag.op.id,)}
+
+
+def test_an_inserted_collective_takes_time_for_what_it_serves():
+    def tagged(weights, x):
+        with hlotag.tagged({"part": "all"}):
+            return loss(weights, x)
+
+    with hlotag.stage(rules=[rule(**GATHERS)]):
+        audit = hlotag.audit(tagged, *arguments())
+    program = Program.of_audit(audit)
+    gathers = [instruction.name for instruction in audit.instructions if instruction.opcode == "all-gather"]
+    assert len(gathers) == LAYERS
+    for name in gathers:
+        (part,) = program.parts(name)
+        assert (part.op.name, program.values(part.op)) == ("all-gather", {"part": "all", "k": "v"})

@@ -47,7 +47,7 @@ def traced(tmp_path):
     op = PROGRAM.parts("dot.1")[0].op._asdict()
     tag = {"key": "layer", "value": FORGED, "op": 0, "state": "kept", "steps": []}
     instruction = {"name": "dot.1", "opcode": "dot", "ops": [0], "parts": [], "carries": [], "phase": "forward", "effort": 1}
-    audit = {"schema": "hlotag.audit/6", "name": "jit_step", "problems": []}
+    audit = {"schema": "hlotag.audit/7", "name": "jit_step", "problems": []}
     audit |= {"ops": [op], "tags": [tag], "instructions": [instruction]}
     (tmp_path / "audit.json").write_text(json.dumps(audit))
     return ["profile", "trace", "--audit", "audit.json"]
@@ -91,7 +91,7 @@ def test_a_baseline_finds_what_became_slower(tmp_path, capsys):
     tags = [{"key": "layer", "value": str(n), "op": n, "state": "kept", "steps": []} for n in range(2)]
     instructions = [{"name": n, "opcode": n, "ops": [k], "parts": [], "carries": []} for k, n in enumerate(("dot.1", "sine.1"))]
     audit = {
-        "schema": "hlotag.audit/6",
+        "schema": "hlotag.audit/7",
         "name": "jit_step",
         "problems": [],
         "ops": ops,
@@ -148,7 +148,7 @@ def test_json_that_is_no_profile_is_an_error():
     whole = json.loads(as_json.dumps(Timing("jit_f", ("CPU:0",), (1.0,), (row,))))
     for text, message in [
         ("{", "not JSON"),
-        (json.dumps(whole | {"schema": "hlotag.audit/6"}), "expected a profile with schema 'hlotag.profile/1'"),
+        (json.dumps(whole | {"schema": "hlotag.audit/7"}), "expected a profile with schema 'hlotag.profile/1'"),
         (json.dumps({name: value for name, value in whole.items() if name != "rows"}), "incomplete.*rows"),
         (json.dumps(whole | {"rows": [{"key": "k"}]}), "incomplete"),
         (json.dumps(whole | {"steps": ["a"]}), "incomplete"),

@@ -8,7 +8,7 @@ from .audits.collect import audit as audit
 from .audits.model import Apart as Apart
 from .audits.model import Effect as Effect
 from .audits.model import Op as Op
-from .audits.model import Step as Step
+from .audits.model import Origin as Origin
 from .audits.model import Tag as Tag
 from .audits.model import TagState as TagState
 from .audits.model import Verdict as Verdict

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of `hlotag.audit`, which says where every tag of a program went."""
+"""The types of `hlotag.audit`, which says what became of every tag of a program."""
 
-from hlotag.audits.model import Apart, Effect, Form, Instruction, Kernel, Op, Step, Stray, Tag, TagState, Verdict
+from hlotag.audits.model import Apart, Effect, Instruction, Kernel, Op, Origin, Tag, TagState, Verdict
 from hlotag.audits.report import Problem, Report
 from hlotag.audits.views import Audit
 
@@ -9,14 +9,12 @@ __all__ = [
     "Apart",
     "Audit",
     "Effect",
-    "Form",
     "Instruction",
     "Kernel",
     "Op",
+    "Origin",
     "Problem",
     "Report",
-    "Step",
-    "Stray",
     "Tag",
     "TagState",
     "Verdict",

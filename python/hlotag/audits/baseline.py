@@ -15,9 +15,6 @@ from hlotag.audits.render.as_json import SCHEMA, as_dict
 from hlotag.audits.report import Problem, Reported
 from hlotag.errors import ParseError
 
-# The states of a tag whose operation has no instruction.
-_GONE = (TagState.CSED, TagState.FOLDED, TagState.DEAD)
-
 
 def read(text: str, filename: str) -> dict[str, Any]:
     """Reads the JSON of `Audit.to_json`. Raises ParseError if it is not a complete audit, or has another schema."""
@@ -94,5 +91,5 @@ def _count(document: dict[str, Any]) -> dict[tuple[str, ...], tuple[int, int]]:
         op = document["ops"][tag["op"]]
         place = tag["key"], tag["value"], op["phase"], op["scope"]
         tagged, there = counts.get(place, (0, 0))
-        counts[place] = tagged + 1, there + (tag["state"] not in _GONE)
+        counts[place] = tagged + 1, there + (tag["state"] != TagState.GONE)
     return counts

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from hlotag._text import count
 from hlotag._util.progress import step, track
-from hlotag.audits import classify, effects
-from hlotag.audits.classify import Capture, no_collection
-from hlotag.audits.effects.schedule import Schedule, closure
-from hlotag.audits.evidence import Evidence
+from hlotag.audits import effects
+from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.instructions import Instructions, Lineage
-from hlotag.audits.model import Form, Step, Tag, TagState, with_work
+from hlotag.audits.joined import Joined
+from hlotag.audits.model import Tag, TagState
+from hlotag.audits.states import History, States, no_collection
 from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -33,7 +33,6 @@ _FILE = re.compile(
 )
 _PASS = re.compile(r"\.after_(?P<name>.+?)(?:\.before_.*)?$")
 _PIPELINE = "pipeline-start"
-_GONE = (TagState.CSED, TagState.DEAD, TagState.FOLDED, TagState.MOVED)
 
 
 @dataclass
@@ -163,12 +162,12 @@ def audit_dumps(folder: Path, module: str | None = None) -> Audit:
     dump = largest(chosen)
     with step("reading dumps"):
         first, last = map(read, dump.ends)
-    passes = [(name, read(file)) for name, file in track(dump.passes, "reading passes")]
+    passes = ((name, read(file)) for name, file in track(dump.passes, "reading passes"))
     platform = dump.ends[1].name.split(".")[2].partition("_after")[0]
     return of_modules(first, last, passes, platform if platform != "after" else "")
 
 
-def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, HloModule]] = (), platform: str = "") -> Audit:
+def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, HloModule]] = (), platform: str = "") -> Audit:
     """Audits HLO modules without their program.
 
     `first` is `last` if there is only the optimized module; `passes` are names of passes, each with the module after it, in
@@ -177,32 +176,31 @@ def of_modules(first: HloModule, last: HloModule, passes: Sequence[tuple[str, Hl
     with step("following tags"), no_collection():
         program = Instructions(first)
         lineage = Lineage(first, program)
-        unoptimized = lineage.named
-        between = [(name, lineage.follow(module)) for name, module in passes]
-        named = lineage.follow(last)
+        history = History(program.ops, program.tags)
+        for number, (name, module) in enumerate(passes):
+            if not number:
+                history.add("", lineage.named)
+            history.add(name, lineage.follow(module))
+        named = lineage.named if first is last else lineage.follow(last)
+        if history.is_known:
+            history.add("", named)
         joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
         joined = {i: () if i in lineage.ambiguous else found for i, found in joined.items()}
-        captures = [
-            Capture(Form.UNOPTIMIZED, first, unoptimized, unoptimized),
-            Capture(Form.OPTIMIZED, last, named, joined, fusions=last.fusions),
-        ]
-        evidence = Evidence(program.ops, lambda: _live(first, program), lambda: [("", unoptimized), *between])
-        found = classify.classify(program.ops, program.tags, captures, evidence, has_program=False)
-        tags = [_unknown_if_ambiguous(tag, lineage, has_passes=bool(passes)) for tag in found.tags]
-        tags = classify.with_passes(tags, [*between, ("", named)])
-        schedule = Schedule(last, found.main) if effects.keys_to_judge({tag.key for tag in tags}, platform) else None
-        instructions = captures[-1].origins(program.ops)
-        ops = with_work(program.ops, instructions)
+        found = Joined(last, named, joined, fusions=last.fusions)
+        states = States(program.ops, program.tags, found)
+        states.history = history
+        tags_found = [_unknown_if_ambiguous(tag, lineage) for tag in states.find()]
+        judged = effects.keys_to_judge({tag.key for tag in tags_found}, platform)
+        schedule = Schedule(last, states.computing.by_op()) if judged else None
         return Audit(
             name=first.name,
-            ops=ops,
-            tags=[Tag(tag.key, tag.value, ops[tag.op.id], tag.steps) for tag in tags],
-            instructions=instructions,
-            strays=found.strays,
-            effects=effects.find(tags, program.ops, schedule, None, platform),
+            ops=states.ops,
+            tags=tags_found,
+            instructions=states.instructions,
+            effects=effects.find(tags_found, states.ops, schedule, None, platform),
             platform=platform,
-            forms=[Form.UNOPTIMIZED, Form.OPTIMIZED] if first is not last else [Form.OPTIMIZED],
-            notes=_notes(first, last, tags),
+            has_program=False,
+            notes=_notes(first, last, tags_found),
             instruction_count=len(last),
         )
 
@@ -218,25 +216,15 @@ def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag]) -> list[str]:
             "each tag, audit the program: hlotag.audit(function, ...)."
         )
     if first is not last and any(without_numbers(i.op_name) != i.op_name for i in first.instructions()):
-        notes.append("A tag that hlotag's HLO stage restored counts as kept, or as duplicated or merged.")
+        notes.append("A tag that hlotag's HLO stage restored counts as kept.")
     return notes
 
 
-def _unknown_if_ambiguous(tag: Tag, lineage: Lineage, *, has_passes: bool) -> Tag:
-    """The tag; its last state is "unknown" if the dump does not determine it."""
-    last = tag.steps[-1]
-    why = ""
+def _unknown_if_ambiguous(tag: Tag, lineage: Lineage) -> Tag:
+    """The tag; its state is "unknown" if the dump does not determine it."""
     # XLA merges consecutive layout operations into one instruction with the name of any of them.
     may_be_carried = tag.op.id in lineage.unsure_if_gone or (lineage.ambiguous and kind_of(tag.op.name) == Kind.LAYOUT)
-    if tag.op.id in lineage.unsure or (last.state in _GONE and may_be_carried):
+    if tag.op.id in lineage.unsure or (tag.state == TagState.GONE and may_be_carried):
         why = "the operation shares its name with others, and instructions have that name"
-    elif last.state == TagState.FOLDED and not has_passes:
-        why = "no instruction is named after the operation: CSE or a simplification removed it"
-    return tag._replace(steps=(*tag.steps[:-1], Step(last.form, TagState.UNKNOWN, detail=why))) if why else tag
-
-
-def _live(module: HloModule, program: Instructions) -> set[int]:
-    """The operations that the entry's result or a side effect depends on. Whatever a live instruction calls is live."""
-    with_effect = [i for i in module.instructions() if i.opcode in ("infeed", "outfeed", "send", "recv", "custom-call")]
-    live = closure([module.entry.root, *with_effect], lambda i: (*i.operands, *(computation.root for computation in i.called)))
-    return {number for i in live if (number := program[i]) is not None}
+        return Tag(tag.key, tag.value, tag.op, TagState.UNKNOWN, by=tag.by, why=why)
+    return tag

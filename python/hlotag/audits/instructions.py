@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from hlotag import _core
-from hlotag.audits.model import Form, Op, Step, TagState, TagSteps, default_phase
+from hlotag.audits.model import Op, OpTags, default_phase
 from hlotag.hlo.join import program_of
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.opcodes import Kind, kind_of, may_be
@@ -23,7 +23,7 @@ class Instructions:
 
     Attributes:
         ops: One operation for each instruction that is more than glue or has tags.
-        tags: By operation, its tags with their first step.
+        tags: By operation, its tags.
         paths: By computation, the names of the calls that lead to it, as XLA prefixes them to names when it inlines the calls.
     """
 
@@ -31,7 +31,7 @@ class Instructions:
         self._module = module
         self._ids: dict[Instruction, int] = {}
         self.ops: list[Op] = []
-        self.tags: dict[int, TagSteps] = {}
+        self.tags: dict[int, OpTags] = {}
         self.paths = _paths(module)
         path = {computation: paths[0] for computation, paths in self.paths.items()}
         names = {path[i.computation.id] + i.op_name for i in module.instructions()}
@@ -49,12 +49,10 @@ class Instructions:
             file, line = instruction.source or ("", 0)
             number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
             operands = tuple([numbers[o] for o in instruction.operand_ids if o in numbers])
-            names = (instruction.name,)
             place = scope, computation.name, phase or default, file, line
-            self.ops.append(Op(number, instruction.opcode, *place, operands, names))
+            self.ops.append(Op(number, instruction.opcode, *place, operands))
             if tags:
-                step = Step(Form.UNOPTIMIZED, TagState.ATTACHED, instructions=names)
-                self.tags[number] = {entry: [step] for entry in tags.items()}
+                self.tags[number] = dict.fromkeys(tags.items())
 
     @cached_property
     def program(self) -> _core.Program:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of an audit: operations, their tags, and each tag's state in every form of the program."""
+"""The result of an audit: operations, instructions, and what became of each tag."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from hlotag._text import count
 from hlotag._util.groups import group
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TagState(enum.StrEnum):
-    """The state of a tag in a form of the program. Three states say how the operation got the tag, the others where it went.
+    """What became of a tag.
 
     Attributes:
         meaning: The definition of the state in one sentence.
@@ -33,44 +34,21 @@ class TagState(enum.StrEnum):
         state._value_, state.meaning = value, meaning
         return state
 
-    ATTACHED = "attached", "The program, a rule or a library put the tag on this operation."
-    COMPLETED = "completed", "The operation is a helper in the lowering of a tagged operation."
-    PROPAGATED = (
-        "propagated",
-        "The tag came from another operation: a call, a region, or the operation this one is derived from.",
-    )
-    KEPT = "kept", "The operation is there, and so is its tag."
-    DUPLICATED = "duplicated", "The operation became several instructions, and each has the tag."
-    MERGED = "merged", "The operation shares an instruction with others, and the tag is on it."
-    RESTORED = "restored", "XLA dropped the tag, and hlotag's HLO stage put it back."
-    USED = "used", "XLA read the tag, then removed it."
-    MOVED = "moved", "The tag is on an instruction of another operation."
-    CSED = "cse", "The operation was equal to another one, which XLA kept, with its own tags."
-    FOLDED = "folded", "The operation was computed at compile time or simplified away."
-    DEAD = "dead", "Nothing that the program returns needs the operation."
-    LOST = "lost", "The operation is there, but its tag is not."
+    LOST = "lost", "An instruction computes the operation without the tag."
     UNKNOWN = "unknown", "The dump does not say which instructions the operation became."
+    GONE = "gone", "No instruction computes the operation, and the tag went with it."
+    USED = "used", "The compiler read the tag, then took it away."
+    RESTORED = "restored", "XLA dropped the tag, and hlotag's HLO stage put it back."
+    KEPT = "kept", "An instruction computes the operation and has the tag."
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the tag is missing or misplaced although its operation should have it."""
-        return self in (TagState.LOST, TagState.MOVED)
+        """Whether the tag is missing although its operation is computed."""
+        return self is TagState.LOST
 
 
-HOW_IT_CAME = (TagState.ATTACHED, TagState.COMPLETED, TagState.PROPAGATED)
-WHERE_IT_WENT = tuple(state for state in TagState if state not in HOW_IT_CAME)
-
-_BY_ATTENTION = "LOST MOVED UNKNOWN CSED FOLDED DEAD USED MERGED DUPLICATED RESTORED KEPT PROPAGATED COMPLETED ATTACHED"
-RANK = {TagState[name]: rank for rank, name in enumerate(_BY_ATTENTION.split())}
-"""The order of states in the report."""
-
-
-class Form(enum.StrEnum):
-    """A form of the program whose module an audit reads."""
-
-    LOWERED = "StableHLO"
-    UNOPTIMIZED = "HLO"
-    OPTIMIZED = "optimized HLO"
+RANK = {state: rank for rank, state in enumerate(TagState)}
+"""The order of states in the report, those that need attention first."""
 
 
 # "recomputed" is the forward pass that `jax.checkpoint` repeats in the backward pass. "other" is what a program with a gradient
@@ -103,7 +81,9 @@ class Op(NamedTuple):
         flops: Those of its instructions on one device; in a loop's body, those of one iteration. 0 if it has no instructions.
         bytes: Those that its instructions write, or read from places that other values choose.
         fusions: The fusions that its instructions are in.
-        derived_from: The forward operations of the line and scope of a backward operation, which it may be derived from.
+        derived_from: The forward operations of the line and scope of a backward operation, which it may be derived from; of an
+            inserted collective, the operations that take the gathered value, or make the summed one.
+        inserted: Whether XLA's partitioner inserted it: a collective that the program does not have.
     """
 
     id: int
@@ -120,6 +100,7 @@ class Op(NamedTuple):
     bytes: int = 0
     fusions: tuple[str, ...] = ()
     derived_from: tuple[int, ...] = ()
+    inserted: bool = False
 
     @property
     def title(self) -> str:
@@ -130,9 +111,6 @@ class Op(NamedTuple):
     def source(self) -> str:
         """`file:line`, the file without its directory; empty if unknown."""
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
-
-
-_WORK = Op._fields.index("flops")  # `bytes` is behind it
 
 
 class Instruction(NamedTuple):
@@ -179,78 +157,68 @@ class Instruction(NamedTuple):
         return self.fusion or self.name
 
 
-class Step(NamedTuple):
-    """A tag in one form of the program.
+class Origin(NamedTuple):
+    """How an operation got a tag.
 
     Attributes:
-        form: The form.
-        state: The state of the tag there.
-        by: The hlotag or XLA pass that caused the state; empty if unknown or if nothing changed.
-        detail: The rule, the source of the tag, or what happened, as text for people.
+        how: "attached" by the program, a rule or a library; "propagated" from another operation.
+        by: The pass of hlotag's.
+        detail: The rule, or the source of the tag, in words.
         confidence: Between 0 and 1 for an inferred tag; None for an exact one.
-        instructions: The instructions that have the tag.
     """
 
-    form: Form
-    state: TagState
+    how: str = "attached"
     by: str = ""
     detail: str = ""
     confidence: float | None = None
-    instructions: tuple[str, ...] = ()
 
 
-# The tags of one operation: by key and value, the steps so far.
-TagSteps = dict[tuple[str, str], list[Step]]
+# The tags of one operation: by key and value, how the operation got it.
+OpTags = dict[tuple[str, str], Origin | None]
 
 
 class Tag(NamedTuple):
-    """A key and value on an operation, with its state in each form of the program.
+    """A key and value on an operation, and what became of them.
 
     Attributes:
         key: The key.
         value: The value, as text.
         op: The operation that it belongs to.
-        steps: One step for each form that the tag reached.
+        state: What became of it.
+        instructions: The instructions that compute the operation: of a kept or restored tag, those that have it; of a lost one,
+            those that lack it.
+        shared: The ids of the other operations that these instructions compute.
+        by: XLA's pass that removed the tag, or the operation's last instruction. Empty if unknown, or if nothing was removed.
+        why: What a lost tag's instructions have instead; why XLA removed the operation of a tag that is gone. Empty if unknown.
+        carrier: The instruction that has a lost tag instead, and only moves the operation's result; empty for none.
+        origin: How the operation got the tag; None if unknown, as in a dump of XLA's.
     """
 
     key: str
     value: str
     op: Op
-    steps: tuple[Step, ...]
+    state: TagState
+    instructions: tuple[str, ...] = ()
+    shared: tuple[int, ...] = ()
+    by: str = ""
+    why: str = ""
+    carrier: str = ""
+    origin: Origin | None = None
 
     @property
-    def state(self) -> TagState:
-        """The state after the last step."""
-        return self.steps[-1].state
-
-    @property
-    def origin(self) -> TagState | None:
-        """How the operation got the tag; None if unknown, as in a dump of XLA's."""
-        first = self.steps[0].state
-        return first if first in HOW_IT_CAME else None
+    def details(self) -> str:
+        """What is known beside the state: `2 instructions, shared with 1 operation`, `equal to another, by cse`."""
+        if self.state in (TagState.KEPT, TagState.RESTORED):
+            number = f"{len(self.instructions)} instructions" if len(self.instructions) > 1 else ""
+            shared = f"shared with {count(len(self.shared), 'operation')}" if self.shared else ""
+            return ", ".join(filter(None, (number, shared, self.by and f"dropped by {self.by}")))
+        carrier = f"{self.carrier} has the tag" if self.carrier else ""
+        return ", ".join(filter(None, (self.why, carrier, self.by and f"by {self.by}")))
 
     def __str__(self) -> str:
         """One line."""
         place = f" ({self.op.source})" if self.op.source else ""
         return f"{self.key}={self.value} on {self.op.name}{place}: {self.state}"
-
-
-class Stray(NamedTuple):
-    """A tag on an instruction whose operations do not have the tag.
-
-    Attributes:
-        key: The key.
-        value: The value.
-        instruction: The instruction of the last module that has the tag.
-        opcode: The opcode of the instruction.
-        op: The operation that lost the tag to the instruction; None if unknown.
-    """
-
-    key: str
-    value: str
-    instruction: str
-    opcode: str
-    op: Op | None = None
 
 
 class Verdict(enum.StrEnum):
@@ -335,14 +303,13 @@ class Findings:
         ops: The operations of the module that XLA compiles.
         tags: Every tag on every operation, in the order of the operations.
         instructions: The instructions of the last module that came from operations, and what else runs.
-        strays: Tags on wrong instructions.
         dropped: Tags of the program on values that no operation made.
         effects: By key and value, what the tags changed.
         apart: Collectives that tags keep apart.
-        forms: The forms of the program that the audit read.
         notes: The limits of this audit, in words.
         instruction_count: How many instructions the last module has, those inside fusions included.
         reports: Warnings and remarks of hlotag's passes, such as a rule that matched nothing.
+        has_program: Whether the audit knows the program; else only HLO modules.
         hlo_stage: Whether hlotag's HLO stage ran; None if unknown.
         is_off: Whether hlotag was off when the program was traced: then the tags are JAX's own.
         source_root: The folder of the files whose lines views may quote: `/` for a program of this process. None for a module or
@@ -352,16 +319,15 @@ class Findings:
     name: str
     ops: Sequence[Op]
     tags: Sequence[Tag]
-    strays: Sequence[Stray] = ()
     dropped: Sequence[Dropped] = ()
     effects: Sequence[Effect] = ()
     apart: Sequence[Apart] = ()
     instructions: Sequence[Instruction] = ()
     platform: str = ""
-    forms: Sequence[Form] = ()
     notes: Sequence[str] = ()
     instruction_count: int = 0
     reports: Sequence[Diagnostic] = ()
+    has_program: bool = True
     hlo_stage: bool | None = None
     is_off: bool = False
     source_root: str | None = None
@@ -429,9 +395,12 @@ class Kernel:
         return sum(share.flops for share in self.shares), sum(share.bytes for share in self.shares)
 
 
-def divide_work(instructions: Iterable[Instruction], ops: Sequence[Op]) -> list[Share]:
-    """Divides the work of instructions among their operations, in the order of the operations."""
-    found: dict[int, list[int]] = {}  # By operation, whether it is computed, flops, bytes, effort.
+def sum_work(instructions: Iterable[Instruction]) -> dict[int, list[int]]:
+    """Divides the work of instructions among their operations.
+
+    Returns for each operation whether an instruction computes it, and flops, bytes and effort.
+    """
+    found: dict[int, list[int]] = {}
     for each in instructions:
         owners = each.ops or each.parts or each.carries[:1]
         for place, number in enumerate(owners):
@@ -441,30 +410,22 @@ def divide_work(instructions: Iterable[Instruction], ops: Sequence[Op]) -> list[
             sums[0] |= bool(each.ops)
             if each.flops or each.bytes:
                 # The first operations have what cannot be divided equally.
-                more, count = len(owners) - 1 - place, len(owners)
-                sums[1] += (each.flops + more) // count
-                sums[2] += (each.bytes + more) // count
-                sums[3] += (each.effort + more) // count
-    return [Share(ops[number], bool(computes), *work) for number, (computes, *work) in sorted(found.items())]
-
-
-def with_work(ops: Sequence[Op], instructions: Iterable[Instruction]) -> list[Op]:
-    """The operations with the work of their instructions."""
-    made = list(ops)
-    for share in divide_work(instructions, ops):
-        if share.flops or share.bytes:
-            # Not `_replace`, which takes three times as long.
-            made[share.op.id] = Op._make((*share.op[:_WORK], share.flops, share.bytes, *share.op[_WORK + 2 :]))
-    return made
+                more, shares = len(owners) - 1 - place, len(owners)
+                sums[1] += (each.flops + more) // shares
+                sums[2] += (each.bytes + more) // shares
+                sums[3] += (each.effort + more) // shares
+    return found
 
 
 def kernels(findings: Findings) -> list[Kernel]:
     """Groups the instructions of an audit by what runs as one, those with most work first."""
     found = group((instruction.kernel, instruction) for instruction in findings.instructions)
-    made = [
-        Kernel(name, tuple(sorted(divide_work(inside, findings.ops), key=lambda share: (-share.effort, share.op.id))))
-        for name, inside in found.items()
-    ]
+
+    def kernel(name: str, inside: Iterable[Instruction]) -> Kernel:
+        shares = (Share(findings.ops[n], bool(computes), *work) for n, (computes, *work) in sum_work(inside).items())
+        return Kernel(name, tuple(sorted(shares, key=lambda share: (-share.effort, share.op.id))))
+
+    made = [kernel(name, inside) for name, inside in found.items()]
     return sorted((kernel for kernel in made if kernel.shares), key=lambda kernel: kernel.work, reverse=True)
 
 
@@ -496,4 +457,4 @@ def by_entry(tags: Iterable[Tag]) -> list[EntryTags]:
     """Groups the tags of one audit by key and value, those with most lost tags first."""
     found = group(((tag.key, tag.value), tag) for tag in tags)
     result = [EntryTags(key, value, tuple(members)) for (key, value), members in found.items()]
-    return sorted(result, key=lambda g: (-g.states[TagState.LOST], -g.states[TagState.MOVED], g.key, g.value))
+    return sorted(result, key=lambda g: (-g.states[TagState.LOST], g.key, g.value))

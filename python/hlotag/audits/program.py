@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hlotag._util.groups import group
 from hlotag.audits import cost
-from hlotag.audits.model import Form, Op, Step, TagState, TagSteps, default_phase
+from hlotag.audits.joined import Joined, Named
+from hlotag.audits.model import Op, OpTags, Origin, default_phase
 from hlotag.errors import ParseError
+from hlotag.hlo import HloModule
+from hlotag.hlo.inserted import InsertedRules, find_inserted
+from hlotag.hlo.join import join
+from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
@@ -22,10 +29,7 @@ FRONTEND = "mhlo.frontend_attributes"
 
 # Structure and terminators, for which XLA has no instruction.
 _WITHOUT_INSTRUCTION = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh", "builtin.module"}
-_STATE_OF_PASS = {
-    "hlotag-resolve": TagState.ATTACHED,
-    "hlotag-attach": TagState.ATTACHED,
-}
+_ATTACHING = ("hlotag-resolve", "hlotag-attach")
 _DERIVED = "derived by autodiff"
 # Limit of calls followed from the arguments of one function.
 _MAX_CALLERS = 16
@@ -42,16 +46,61 @@ class Program:
     Attributes:
         name: The name of the module.
         ops: Its operations, by id.
-        tags: By operation, its tags with their first step.
+        tags: By operation, its tags.
         op_of: By the number that `Origins` gave an operation, its id.
         origins: The numbering; it holds the module.
     """
 
     name: str
     ops: list[Op]
-    tags: dict[int, TagSteps]
+    tags: dict[int, OpTags]
     op_of: dict[int, int]
     origins: Origins
+
+    def __post_init__(self) -> None:
+        # Instructions share names.
+        self._ids_in = functools.cache(lambda name: self.ids_of(self.origins.ids_of(name)))
+        self._callers_in = functools.cache(lambda name: self.ids_of(sorted(self.origins.callers_of(name))))
+        self._inserted: dict[Hashable, int] = {}  # By opcode, scope and phase, the id.
+
+    def ids_of(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """The ids of numbered operations."""
+        return tuple([self.op_of[n] for n in numbers if n in self.op_of])
+
+    def follow(self, module: HloModule) -> Named:
+        """By instruction, the operations that it is named after."""
+        return {i: self._ids_in(i.op_name) for i in module.instructions()}
+
+    def join(self, module: HloModule, rules: InsertedRules | None = None) -> Joined:
+        """Joins a module after XLA's passes. Adds the collectives that XLA inserted, with the tags that `rules` give them."""
+        named = self.follow(module)
+        found = join(module, self.origins, equal=False)
+        # An inlined call has no instruction; a call that is left stands for itself, not for the callee's operations.
+        joined = {i: named[i] if self._is_call(i, named[i]) else self.ids_of(numbers) or named[i] for i, numbers in found.items()}
+        callers = {i: calls for i in named if (calls := self._callers_in(i.op_name))}
+        inserted = {i: tuple(ops) for i, ops in group(self._add_inserted(module, found, rules)).items()}
+        return Joined(module, named, joined, callers, inserted)
+
+    def _add_inserted(
+        self, module: HloModule, numbers: Mapping[Instruction, tuple[int, ...]], rules: InsertedRules | None
+    ) -> Iterator[tuple[Instruction, int]]:
+        """The inserted collectives, each with the id of its operation: one for each place, in every module."""
+        for found in find_inserted(module, numbers, self.origins):
+            place = found.opcode, found.scope, found.phase
+            if place not in self._inserted:
+                number = self._inserted[place] = len(self.ops)
+                serves = self.ids_of([] if found.number is None else [found.number])
+                function = self.ops[serves[0]].function if serves else ""
+                op = Op(number, found.opcode, found.scope, function, found.phase, *found.source[:2], derived_from=serves)
+                self.ops.append(op._replace(inserted=True))
+            number = self._inserted[place]
+            if rules and (entries := rules.entries_for(found)):
+                self.tags.setdefault(number, {}).update(dict.fromkeys(entries.items(), Origin(detail="rule with inserted=True")))
+            yield found.instruction, number
+
+    def _is_call(self, instruction: Instruction, named: Sequence[int]) -> bool:
+        is_call = instruction.opcode in ("call", "async-start", "async-update", "async-done")
+        return is_call and bool(named) and all(self.ops[number].name == "func.call" for number in named)
 
 
 def read(module: ir.Module, filename: str = "") -> Program:
@@ -75,7 +124,7 @@ def read(module: ir.Module, filename: str = "") -> Program:
     functions = _functions(origins.operations)
     calls = _Calls(origins.operations)
     ops: list[Op] = []
-    tags: dict[int, TagSteps] = {}
+    tags: dict[int, OpTags] = {}
     for number, operation in operations.items():
         scope, phase, file, line = places[number]
         file = filename if file == SOURCE_NAME else file
@@ -228,7 +277,7 @@ def _operands(operation: ir.Operation, ids: dict[Any, int], calls: _Calls) -> tu
     return tuple(found)
 
 
-def _tags(operation: ir.Operation, where: str) -> TagSteps:
+def _tags(operation: ir.Operation, where: str) -> OpTags:
     from jaxlib.mlir import ir
 
     if not isinstance(operation.attributes[FRONTEND], ir.DictAttr):
@@ -244,27 +293,26 @@ def _tags(operation: ir.Operation, where: str) -> TagSteps:
             texts[entry.name] = entry.attr.value_bytes.decode() if isinstance(entry.attr, ir.StringAttr) else str(entry.attr)
         except UnicodeDecodeError as error:
             raise ParseError(f"{entry.name!r} of {operation.name} has a value that is not UTF-8: {error}") from None
-    return {(key, value): [records.get(key, Step(Form.LOWERED, TagState.ATTACHED))] for key, value in tags_of(texts).items()}
+    return {(key, value): records.get(key, Origin()) for key, value in tags_of(texts).items()}
 
 
-def _records(operation: ir.Operation) -> dict[str, Step]:
+def _records(operation: ir.Operation) -> dict[str, Origin]:
     """By key, where the operation's tag comes from. Raises ValueError."""
     from jaxlib.mlir import ir
 
     if RECORDS not in operation.attributes:
         return {}
-    return {entry.name: _step(entry.attr) for entry in ir.DictAttr(operation.attributes[RECORDS])}
+    return {entry.name: _origin(entry.attr) for entry in ir.DictAttr(operation.attributes[RECORDS])}
 
 
-def _step(record: Any) -> Step:
+def _origin(record: Any) -> Origin:
     from jaxlib.mlir import ir
 
     fields = {entry.name: ir.StringAttr(entry.attr).value_bytes.decode() for entry in ir.DictAttr(record)}
     how, by = fields.get("step", ""), fields.get("pass", "")
     is_derived = how.endswith(_DERIVED)  # Also by `hlotag-resolve`, from the context of an equation that autodiff made.
-    state = TagState.PROPAGATED if is_derived else _STATE_OF_PASS.get(by, TagState.PROPAGATED)
     detail = f"{how}, from {fields['from']}" if "from" in fields else how
     confidence = float(fields["confidence"]) if "confidence" in fields else None
     if confidence is not None and not 0 <= confidence <= 1:
         raise ValueError(f"the confidence {confidence} is not between 0 and 1")
-    return Step(Form.LOWERED, state, by, detail, confidence)
+    return Origin("attached" if by in _ATTACHING and not is_derived else "propagated", by, detail, confidence)

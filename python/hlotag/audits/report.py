@@ -16,8 +16,8 @@ from functools import cached_property
 from hlotag._text import count, list_some
 from hlotag._util.groups import group
 from hlotag.audits import cost
-from hlotag.audits.classify import CONVERSION
-from hlotag.audits.model import Effect, Findings, Form, Kernel, Op, Share, Tag, TagState, Verdict
+from hlotag.audits.model import RANK, Effect, Findings, Kernel, Op, Share, Tag, TagState, Verdict
+from hlotag.audits.states import CONVERSION
 from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
@@ -29,7 +29,6 @@ _READ_BEFORE = (
     "XLA reads this key before hlotag's HLO stage runs, so the stage cannot help. Try another shape or compiler option."
 )
 _LEFT = "The stage leaves entries of libraries to XLA. If the program depends on it, look at what XLA made of the operation."
-_ALWAYS_FOLDED = ("broadcast", "broadcast_in_dim", "constant", "iota")
 _TRIAL = "cpu"  # People try programs for accelerators here, so unread keys are no problem.
 
 
@@ -38,7 +37,7 @@ class Problem:
     """Tags that share a source line, key and cause, or another problem.
 
     Attributes:
-        kind: A state, "refused", "kept apart", "wrong place", "no operation", "unmatched rule", "unread key", or
+        kind: "lost", "refused", "kept apart", "no operation", "unmatched rule", "unread key", or
             "warning" of a pass.
         tag: The key with its values: `block=attention`; empty if the problem concerns no tag.
         on: The operations: `dot_general f32[32,64]`; empty if the problem concerns no operation.
@@ -92,7 +91,7 @@ class Report:
 
     Attributes:
         sentence: The result in one sentence.
-        problems: Lost and moved tags first, tags on heavy operations before others.
+        problems: Lost tags first, those on heavy operations before others.
     """
 
     sentence: str
@@ -105,7 +104,6 @@ def of(audit: Findings) -> Report:
     others = [
         *_find_refused(audit),
         *_find_apart(audit),
-        *_find_strays(audit),
         *_find_dropped(audit),
         *_find_reported(audit),
         *_find_unread(audit),
@@ -132,16 +130,15 @@ def _sentence(audit: Findings, others: int) -> str:
     return f"{off}{text}. {count(others, 'other problem')}." if others else f"{off}{text}."
 
 
-# --- Lost and moved tags ---------------------------------------------------------------------------------------------------
+# --- Lost tags -------------------------------------------------------------------------------------------------------------
 
 
 def _find_needing_attention(audit: Findings) -> Iterator[Problem]:
     found: dict[tuple, list[int]] = {}
     for number, tag in enumerate(audit.tags):
         if tag.state.needs_attention:
-            last = tag.steps[-1]
             place = (tag.op.file, tag.op.line) if tag.op.file else (tag.op.function, tag.op.scope)
-            found.setdefault((*place, tag.key, tag.state, last.by, _what_is_left(tag)), []).append(number)
+            found.setdefault((*place, tag.key, tag.by, _cause(tag)), []).append(number)
     for numbers in found.values():
         tags = [audit.tags[number] for number in numbers]
         first = tags[0]
@@ -157,7 +154,7 @@ def _find_needing_attention(audit: Findings) -> Iterator[Problem]:
             why=_why(audit, first),
             effect=_effect(audit, first.key, len(ops), cost.in_words(flops, size)),
             advice=_advice(audit, first),
-            by=first.steps[-1].by,
+            by=first.by,
             tags=tuple(numbers),
             flops=flops,
             bytes=size,
@@ -165,31 +162,21 @@ def _find_needing_attention(audit: Findings) -> Iterator[Problem]:
         )
 
 
-def _what_is_left(tag: Tag) -> str:
-    """What a lost tag's instructions have instead of the tag, without the instructions' names."""
-    last = tag.steps[-1]
-    if last.state != TagState.LOST:
-        return ""
-    if last.instructions:
-        return f"the tag is {last.detail}"
-    _, has, instead = last.detail.partition(f"{tag.key}=")
-    return f"the instruction has {has}{instead.removesuffix(' instead')}" if has else ""
+def _cause(tag: Tag) -> str:
+    """What a lost tag's instructions have instead, without the names of instructions."""
+    return "; ".join(filter(None, (tag.why, "an instruction that moves the result has the tag" if tag.carrier else "")))
 
 
 def _why(audit: Findings, tag: Tag) -> str:
-    by = tag.steps[-1].by
-    if tag.state == TagState.MOVED:
-        done = "took the operation away and left its tag on another operation's instruction"
-    else:
-        done = "left the tag out" if by == CONVERSION else "rewrote the operation without its tag"
-    who = f"XLA's {by}" if by == CONVERSION else f"XLA's pass {by}" if by else "XLA"
-    left = _what_is_left(tag)
-    return f"{who} {done}{f'; {left}' if left else ''}.{'' if by else f' {_hint(audit)}'}"
+    done = "left the tag out" if tag.by == CONVERSION else "rewrote the operation without its tag"
+    who = f"XLA's {tag.by}" if tag.by == CONVERSION else f"XLA's pass {tag.by}" if tag.by else "XLA"
+    cause = _cause(tag)
+    return f"{who} {done}{f'; {cause}' if cause else ''}.{'' if tag.by else f' {_hint(audit)}'}"
 
 
 def _hint(audit: Findings) -> str:
     """How to learn which pass it was."""
-    if Form.LOWERED in audit.forms:
+    if audit.has_program:
         return "xla_passes=True, or --xla-passes, names the pass."
     return "A dump with --xla_dump_hlo_pass_re=.* names the pass."
 
@@ -201,7 +188,7 @@ def _advice(audit: Findings, tag: Tag) -> str:
         return _RESTORES
     if keys.is_taken(tag.key, audit.platform):
         return _READ_BEFORE
-    return _ONE_VALUE if _what_is_left(tag).startswith("the instruction has") else _UNRESTORED
+    return _ONE_VALUE if tag.why.startswith("the instruction has") else _UNRESTORED
 
 
 def _effect(audit: Findings, name: str, number: int, work: str) -> str:
@@ -265,6 +252,22 @@ def kernel_rows(audit: Findings, kernel: Kernel) -> list[tuple[str, ...]]:
     return list(map(cells, kernel.shares))
 
 
+TAG_COLUMNS = ("state", "tag", "phase", "operation", "source", "on", "work")
+
+
+def tag_row(tag: Tag) -> tuple[str, ...]:
+    """The cells of `TAG_COLUMNS`."""
+    op, on = tag.op, ", ".join(tag.op.fusions or tag.op.instructions)
+    return (
+        str(tag.state), f"{tag.key}={tag.value}", op.phase, op.title, op.source or op.scope, on, cost.in_words(op.flops, op.bytes)
+    )  # fmt: skip
+
+
+def order_of_tags(audit: Findings) -> list[int]:
+    """The indexes of the tags, those on instructions first."""
+    return sorted(range(len(audit.tags)), key=lambda number: -RANK[audit.tags[number].state])
+
+
 UNTAGGED_COLUMNS = ("source", "operations", "work", "scopes")
 
 
@@ -281,13 +284,6 @@ def _scopes(ops: Sequence[Op]) -> str:
     return list_some(list(dict.fromkeys(op.scope for op in ops if op.scope)))
 
 
-def describe_folded(audit: Findings) -> str:
-    """How many folded tags are on what XLA always folds; empty if none is."""
-    folded = audit.in_state(TagState.FOLDED)
-    always = sum(tag.op.name.rpartition(".")[2] in _ALWAYS_FOLDED for tag in folded)
-    return f"folded: {always} of {len(folded)} are constants and broadcasts, which XLA folds into their users" if always else ""
-
-
 # --- Other problems --------------------------------------------------------------------------------------------------------
 
 
@@ -297,12 +293,11 @@ def _find_refused(audit: Findings) -> Iterator[Problem]:
     found: dict[tuple, list[Effect]] = {}
     for effect in audit.effects:
         if effect.verdict == Verdict.REFUSED:
-            own = tags.get((effect.key, effect.value))  # None for a rule on collectives that XLA inserted.
-            file, line = (audit.tags[own[0]].op.file, audit.tags[own[0]].op.line) if own else ("", 0)
+            first = audit.tags[tags[effect.key, effect.value][0]].op
             cause = re.sub(r"[.\d]+", "", effect.reason)  # Names of instructions differ by their numbers.
-            found.setdefault((file, line, effect.key, cause), []).append(effect)
+            found.setdefault((first.file, first.line, effect.key, cause), []).append(effect)
     for (file, line, name, _), effects in found.items():
-        numbers = [number for effect in effects for number in tags.get((name, effect.value), ())]
+        numbers = [number for effect in effects for number in tags[name, effect.value]]
         example = f"Of {effects[0].value}: " if len(effects) > 1 else ""
         yield Problem(
             kind="refused",
@@ -310,7 +305,7 @@ def _find_refused(audit: Findings) -> Iterator[Problem]:
             on=_operations(list({audit.tags[n].op.id: audit.tags[n].op for n in numbers}.values())),
             file=file,
             line=line,
-            count=len(numbers) or len(effects),
+            count=len(numbers),
             why=f"{example}{effects[0].details}.",
             effect=f"The compiler did not do what the key asks for: {_asks(keys.lookup(name)) or name}",
             advice='The page "Did it take effect?" of the documentation says what each compiler does.',
@@ -338,18 +333,6 @@ def _find_apart(audit: Findings) -> Iterator[Problem]:
             advice=f"Withhold a key that no compiler reads: {calls}",
             tags=tuple(numbers),
         )
-
-
-def _find_strays(audit: Findings) -> Iterator[Problem]:
-    """Tags on wrong instructions, except moved tags, which `_find_needing_attention` reports."""
-    moved = {(tag.op.id, tag.key, tag.value) for tag in audit.in_state(TagState.MOVED)}
-    others = (s for s in audit.strays if s.op is None or (s.op.id, s.key, s.value) not in moved)
-    for (key, value), strays in group(((stray.key, stray.value), stray) for stray in others).items():
-        names = list_some([f"{stray.opcode} {stray.instruction}" for stray in strays])
-        why = f"XLA put the tag on {names}, which {'does' if len(strays) == 1 else 'do'} not have it in the program."
-        effect = f"{key} covers {count(len(strays), 'instruction')} too many."
-        advice = _LEFT if keys.is_left(key) else _UNRESTORED if audit.hlo_stage else _RESTORES
-        yield Problem("wrong place", f"{key}={value}", "", "", 0, len(strays), why, effect, advice)
 
 
 def _find_dropped(audit: Findings) -> Iterator[Problem]:

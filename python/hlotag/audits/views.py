@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Audit`, with its views: text, JSON, a page and a graph."""
+"""`Audit`, with its views: text, JSON and a page."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.jupyter import JupyterMixin
@@ -13,7 +12,7 @@ from rich.jupyter import JupyterMixin
 from hlotag._text import printable
 from hlotag._util.files import write_atomically
 from hlotag.audits.model import RANK
-from hlotag.audits.render import as_json, model_explorer, page, table
+from hlotag.audits.render import as_json, page, table
 from hlotag.audits.report import Reported
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Audit(Reported, JupyterMixin):
-    """Where every tag of a program went; `Findings` has its fields."""
+    """What became of every tag of a program; `Findings` has its fields."""
 
     def summary(self, width: int | None = None) -> str:
         """The report for a terminal: a sentence, what needs attention, and a line for each key and value.
@@ -46,7 +45,7 @@ class Audit(Reported, JupyterMixin):
         return as_json.dumps(self, indent=indent)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes the report as one self-contained HTML page, with the steps of every tag.
+        """Writes the report as one self-contained HTML page, with every tag.
 
         Args:
             path: The file to write.
@@ -55,20 +54,6 @@ class Audit(Reported, JupyterMixin):
             OSError: The file cannot be written.
         """
         write_atomically(path, page.html(self), private=False)
-
-    def to_model_explorer(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Writes the module as a graph for Model Explorer (PyPI's ai-edge-model-explorer), with states and values as node data.
-
-        Args:
-            path: The graph's file, `audit.json`. Node data is written beside it: `audit.state.json` and `audit.KEY.json`.
-
-        Returns:
-            The files, the graph first.
-
-        Raises:
-            OSError: A file cannot be written.
-        """
-        return model_explorer.write(self, Path(path))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """What `rich.print` and notebooks show."""

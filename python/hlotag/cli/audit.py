@@ -23,14 +23,14 @@ if TYPE_CHECKING:  # An audit imports JAX, which takes a second. Other commands 
 
 _GRAMMAR = """\
 conditions of --fail-if:
-  STATES[:KEY[=VALUE]]    STATES is one state or several with commas between, or "attention" for lost,moved.
+  STATES[:KEY[=VALUE]]    STATES is one state or several with commas between, or "attention" for lost.
                           KEY and VALUE may hold * and ?. Without KEY, any tag counts.
-  dropped[:KEY[=VALUE]]   a tag on a value that no operation made, or on a wrong instruction
+  dropped[:KEY[=VALUE]]   a tag on a value that no operation made
   effect[:KEY[=VALUE]]    the compiler refused what the key asks for
   no-difference[:KEY[=VALUE]]
                           the compiler does the same without the tag
   absent:KEY[=VALUE]      no operation has such a tag
-  states: kept, duplicated, merged, restored, used, moved, cse, folded, dead, lost, unknown
+  states: kept, restored, used, lost, gone, unknown
 
 examples:
   hlotag audit train.py:step --fail-if lost:_scheduling_group_id --json audit.json
@@ -57,8 +57,8 @@ def add_to(commands: terminal.Commands) -> None:
         "audit",
         _run,
         failure=2,
-        help="say where every tag of a module went",
-        description="Says where every tag of a program went. Compiles a module or program; only reads a folder of XLA's dumps.",
+        help="say what became of every tag of a module",
+        description="Says what became of every tag. Compiles a module or program; only reads a folder of XLA's dumps.",
         epilog=_GRAMMAR,
     )
     add = parser.add_argument
@@ -89,14 +89,13 @@ def add_to(commands: terminal.Commands) -> None:
     add("--html", metavar="FILE", help="write the report as a page for a browser")
     add("--sarif", metavar="FILE", help="write the problems, or the worse ones, as SARIF, which code hosts show at source lines")
     add("--sources", nargs="?", const=".", metavar="DIR", help="quote lines of files below DIR (default: here) in the page")
-    add("--explore", action="store_true", help="open the graph in Model Explorer, which hlotag[explore] installs")
 
 
 def _run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from hlotag.audits import baseline
-    from hlotag.audits.render import model_explorer, table
+    from hlotag.audits.render import table
     from hlotag.cli.condition import Condition
 
     conditions = [Condition.parse(text) for text in args.fail_if]
@@ -105,8 +104,6 @@ def _run(args: argparse.Namespace) -> int:
     if args.sources and not Path(args.sources).is_dir():
         raise HlotagError(f"--sources {args.sources}: there is no such folder")
     before = baseline.read(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
-    if args.explore:
-        model_explorer.import_model_explorer()  # Fail before the audit, which takes long.
     with step(f"auditing {args.dump_dir or args.file}"):
         audit = _audit(args)
         audit = dataclasses.replace(audit, source_root=args.sources or audit.source_root)
@@ -127,8 +124,6 @@ def _run(args: argparse.Namespace) -> int:
         status = 1
         print(f"hlotag audit: worse than {args.baseline}: {count(len(worse), 'problem')}", file=sys.stderr)
         Console(stderr=True).print(*table.problems(worse), sep="\n")
-    if args.explore:
-        model_explorer.explore(audit)
     return status
 
 

@@ -44,19 +44,17 @@ class Condition:
             raise ConditionError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
         named = [name.strip() for name in states.split(",")]
         known = {name: {name} for name in (*TagState, "dropped", *_VERDICTS, "absent")}
-        known["attention"] = {TagState.LOST, TagState.MOVED}
+        known["attention"] = {TagState.LOST}
         if unknown := [repr(name) for name in named if name not in known]:
             raise ConditionError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
         return cls(text, frozenset().union(*map(known.__getitem__, named)), key or "*", value or "*")
 
     def violations(self, audit: Audit) -> list[str]:
-        """One line for each tag, stray and effect for which the condition holds."""
+        """One line for each tag and effect for which the condition holds."""
         lines = [str(tag) for tag in audit.tags if self._counts(tag)]
         if "absent" in self.counted and not any(self._matches(tag.key, tag.value) for tag in audit.tags):
             lines.append("no operation has such a tag")
         if "dropped" in self.counted:
-            strays = [stray for stray in audit.strays if self._matches(stray.key, stray.value)]
-            lines += [f"{s.key}={s.value} on {s.opcode} {s.instruction}" for s in strays]
             dropped = [(d, key, value) for d in audit.dropped for key, value in d.attrs if self._matches(key, value)]
             lines += [f"{key}={value} at {d.file}:{d.line}" for d, key, value in dropped]
         verdicts = {_VERDICTS[name] for name in self.counted & _VERDICTS.keys()}
@@ -64,8 +62,7 @@ class Condition:
         return list(map(printable, [*lines, *map(str, found)]))
 
     def _counts(self, tag: Tag) -> bool:
-        # The origin of a tag counts too, such as "propagated".
-        return (tag.state in self.counted or tag.origin in self.counted) and self._matches(tag.key, tag.value)
+        return tag.state in self.counted and self._matches(tag.key, tag.value)
 
     def _matches(self, key: str, value: str) -> bool:
         return fnmatchcase(key, self.key) and fnmatchcase(value, self.value)

@@ -29,6 +29,7 @@ class Inserted:
         scope: That of the operation that takes the gathered value or makes the summed one; "" if unknown.
         phase: That operation's, "forward", "backward" or "recomputed".
         source: Its file, line and column; ("", 0, 0) if unknown.
+        number: That operation's number; None if unknown.
     """
 
     instruction: Instruction
@@ -36,6 +37,7 @@ class Inserted:
     scope: str
     phase: str
     source: tuple[str, int, int]
+    number: int | None = None
 
 
 def find_inserted(module: HloModule, ids: Mapping[Instruction, Ids], origins: Origins) -> Iterator[Inserted]:
@@ -43,7 +45,7 @@ def find_inserted(module: HloModule, ids: Mapping[Instruction, Ids], origins: Or
 
     One that XLA combined from several is found once for each. `ids` has the numbers of each instruction (`hlo.join`).
     """
-    names = _Names(module, origins)
+    names: _Names | None = None
     for instruction in module.instructions():
         opcode = opcodes.collective_of(instruction)
         numbers = ids[instruction]
@@ -52,9 +54,10 @@ def find_inserted(module: HloModule, ids: Mapping[Instruction, Ids], origins: Or
         if not numbers:
             yield Inserted(instruction, opcode, "", "forward", ("", 0, 0))
         for number in numbers if _is_combined(instruction) else numbers[:1]:
+            names = names or _Names(module, origins)
             scope, phase = place_of(names.nearest(instruction, number))
             file, line, column = origins[number].source.rsplit(":", 2) if origins[number].source else ("", 0, 0)
-            yield Inserted(instruction, opcode, scope, phase or "forward", (file, int(line), int(column)))
+            yield Inserted(instruction, opcode, scope, phase or "forward", (file, int(line), int(column)), number)
 
 
 def _is_combined(instruction: Instruction) -> bool:

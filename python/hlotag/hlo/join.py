@@ -15,14 +15,14 @@ from hlotag.hlo.origins import Origins
 Ids = tuple[int, ...]
 
 
-def join(module: HloModule, origins: Origins) -> dict[Instruction, Ids]:
+def join(module: HloModule, origins: Origins, *, equal: bool = True) -> dict[Instruction, Ids]:
     """Joins the instructions of a module after XLA's passes to the operations they came from.
 
     Returns the numbers of each instruction, also in fused and called computations: first its own operation's, then those of
-    operations that XLA merged into it. Empty for XLA's own instructions: parameters, tuples, copies. Raises ParseError if an
-    instruction refers to an id that is not in the module.
+    operations that XLA merged into it, and with `equal` those that only have an equal value. Empty for XLA's own instructions:
+    parameters, tuples, copies. Raises ParseError if an instruction refers to an id that is not in the module.
     """
-    return _join(module, origins.program, None)
+    return _join(module, origins.program, None, "" if equal else "equal")
 
 
 def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> dict[Instruction, Ids]:
@@ -31,12 +31,12 @@ def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> 
     `named` has for each instruction the operations that it is named after, then the calls that it was inlined from. Leaves out
     operations that only have an equal value.
     """
-    return _join(module, program, list(named))
+    return _join(module, program, list(named), "")
 
 
-def _join(module: HloModule, program: _core.Program, named: Sequence[Ids] | None) -> dict[Instruction, Ids]:
+def _join(module: HloModule, program: _core.Program, named: Sequence[Ids] | None, without: str) -> dict[Instruction, Ids]:
     with must_be_sound(module):
-        return dict(zip(module.instructions(), program.join(module.to_bytes(), opcodes, named), strict=True))
+        return dict(zip(module.instructions(), program.join(module.to_bytes(), opcodes, named, without=without), strict=True))
 
 
 def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:

@@ -60,6 +60,10 @@ class Program:
             if key in KEYS_OF_KERNELS:
                 continue
             self._values.setdefault(op, {})[key] = value
+        # A collective that XLA inserted takes time for the operations that it serves.
+        for op in ops:
+            for other in op.derived_from if op.inserted else ():
+                self._values[op.id] = self._values.get(other, {}) | self._values.get(op.id, {})
         self._inside = group((instruction.kernel, instruction) for instruction in instructions)
         self._callees = group((each.caller, each.kernel) for each in instructions if each.caller)
         self._opcodes = {instruction.name: instruction.opcode for instruction in instructions}

@@ -60,20 +60,17 @@ def find(
     tagged: Schedule | None,
     untagged: Schedule | None,
     platform: str,
-    *,
-    inserted: Iterable[tuple[str, str, Op]] = (),
 ) -> tuple[Effect, ...]:
     """Finds what each key changed that some compiler reads, or that no compiler gets, in program order.
 
     `tagged` is the compiled module, None without `judged_keys`; `untagged` that of the program without the tags, if there is one.
-    `inserted` are the entries that rules give to collectives which XLA inserted, each with the collective as an operation.
     """
     by_tag: dict[tuple[keys.Key, str], list[Op]] = {}
     known = functools.cache(keys.lookup)
-    for name, value, op in [*((tag.key, tag.value, tag.op) for tag in tags), *inserted]:
-        key = known(name)
+    for tag in tags:
+        key = known(tag.key)
         if key is not None and not key.reserved and (key.consumer != "registered" or not key.compiler):
-            by_tag.setdefault((key, value), []).append(op)
+            by_tag.setdefault((key, tag.value), []).append(tag.op)
     if not by_tag:
         return ()
     neighbours = {op.id: list(op.operands) for found in by_tag.values() for op in found}
@@ -130,5 +127,4 @@ def without_lost(tags: Sequence[Tag], effects: Iterable[Effect]) -> list[Tag]:
 
 
 def _mark_used(tag: Tag) -> Tag:
-    last = tag.steps[-1]
-    return tag._replace(steps=(*tag.steps[:-1], last._replace(state=TagState.USED, detail="its effect shows that XLA read it")))
+    return tag._replace(state=TagState.USED, why="its effect shows that XLA read it", carrier="")

@@ -7,10 +7,10 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from hlotag.audits.model import Stray, Tag
+from hlotag.audits.model import Tag
 from hlotag.audits.report import Reported
 
-SCHEMA = "hlotag.audit/6"
+SCHEMA = "hlotag.audit/7"
 
 
 def dumps(audit: Reported, *, indent: int | None = None) -> str:
@@ -24,7 +24,7 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         "schema": SCHEMA,
         "name": audit.name,
         "platform": audit.platform,
-        "forms": [str(form) for form in audit.forms],
+        "has_program": audit.has_program,
         "instruction_count": audit.instruction_count,
         "notes": list(audit.notes),
         "hlo_stage": audit.hlo_stage,
@@ -35,7 +35,6 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         "ops": [op._asdict() for op in audit.ops],
         "tags": [_tag(tag) for tag in audit.tags],
         "instructions": [instruction._asdict() for instruction in audit.instructions],
-        "strays": [_stray(stray) for stray in audit.strays],
         "effects": [effect._asdict() for effect in audit.effects],
         "apart": [apart._asdict() for apart in audit.apart],
         "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
@@ -43,9 +42,4 @@ def as_dict(audit: Reported) -> dict[str, Any]:
 
 
 def _tag(tag: Tag) -> dict[str, Any]:
-    steps = [step._asdict() for step in tag.steps]
-    return {"key": tag.key, "value": tag.value, "op": tag.op.id, "state": tag.state, "steps": steps}
-
-
-def _stray(stray: Stray) -> dict[str, Any]:
-    return stray._asdict() | {"op": None if stray.op is None else stray.op.id}
+    return tag._asdict() | {"op": tag.op.id, "origin": tag.origin and tag.origin._asdict()}

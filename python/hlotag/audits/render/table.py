@@ -15,18 +15,19 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import count, printable
-from hlotag.audits.cost import in_words
-from hlotag.audits.model import HOW_IT_CAME, RANK, Tag, TagState, Verdict, by_entry, kernels, phases_in
+from hlotag.audits.model import TagState, Verdict, by_entry, kernels, phases_in
 from hlotag.audits.report import (
     KERNEL_COLUMNS,
+    TAG_COLUMNS,
     UNTAGGED_COLUMNS,
     Problem,
     Reported,
-    describe_folded,
     effects_in_words,
     facts_in_words,
     kernel_rows,
     list_untagged_lines,
+    order_of_tags,
+    tag_row,
 )
 from hlotag.errors import ArgumentError
 
@@ -35,28 +36,14 @@ _LISTED = 12
 
 _STYLES = {
     TagState.LOST: "bold red",
-    TagState.MOVED: "bold yellow",
     TagState.KEPT: "green",
     TagState.RESTORED: "cyan",
     TagState.USED: "cyan",
-    TagState.MERGED: "green",
-    TagState.DUPLICATED: "green",
 }
-
-# The columns of a wide terminal, and the fewer columns of a narrow one.
-_WIDE = tuple((str(state), (state,)) for state in TagState)
-_NARROW = (
-    ("there", (TagState.KEPT, TagState.DUPLICATED, TagState.MERGED, TagState.RESTORED, *HOW_IT_CAME)),
-    ("used", (TagState.USED,)),
-    ("gone", (TagState.CSED, TagState.FOLDED, TagState.DEAD)),
-    ("moved", (TagState.MOVED,)),
-    ("lost", (TagState.LOST,)),
-    ("unknown", (TagState.UNKNOWN,)),
-)
+_OTHER = "bold yellow"
 # Widths in characters.
-_TAG = 24
-_NUMBER = 7
-_PADDING = 2
+_TAG, _LEAST_TAG = 24, 12
+_PADDING = 3
 
 
 def as_text(audit: Reported, width: int | None = None) -> str:
@@ -82,32 +69,36 @@ def renderable(audit: Reported, width: int) -> RenderableType:
     parts: list[RenderableType] = [title, sentence, *problems(report.problems), *_effects(audit)]
     if audit.tags:
         parts.append(_table(audit, width))
-    if folded := describe_folded(audit):
-        parts.append(Text(folded, style="dim"))
     parts += [Text(printable(f"note: {note}"), style="dim") for note in audit.notes]
     return Group(*parts)
 
 
 def _table(audit: Reported, width: int) -> Table:
+    """A row for each key and value: operations by phase, if there is room, and by what became of the tag."""
     rows = by_entry(audit.tags)
-    wide, narrow = ([column for column in columns if audit.in_state(*column[1])] for columns in (_WIDE, _NARROW))
-    phases = phases_in(rows)
-    labels = (*phases, *(label for label, _ in wide))
-    shown = wide if _TAG + sum(max(_NUMBER, len(label) + _PADDING) for label in labels) <= width else narrow
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=len(rows) > 1, expand=False)
+    phases = [(phase, [entry.phases[phase] for entry in rows], "dim") for phase in phases_in(rows)]
+    states = [
+        (str(state), [entry.states[state] for entry in rows], _STYLES.get(state, ""))
+        for state in reversed(TagState)
+        if audit.counts[state]
+    ]
+    needed = sum(_width(label, numbers) for label, numbers, _ in (*phases, *states))
+    longest = max(len(entry.key) + 1 + len(entry.value) for entry in rows)
+    columns = (*phases, *states) if needed + min(longest, _TAG) <= width else states
+    left = width - sum(_width(label, numbers) for label, numbers, _ in columns)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=len(rows) > 1)
     # Only this column shrinks, because values may be long.
-    table.add_column("tag", "all", ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
-    for phase in phases:
-        total = sum(entry.phases[phase] for entry in rows)
-        table.add_column(phase, str(total), justify="right", no_wrap=True, header_style="dim", style="dim")
-    for label, states in shown:
-        total = sum(audit.counts[state] for state in states)
-        table.add_column(label, str(total), justify="right", no_wrap=True, style=_STYLES.get(states[0], ""))
-    for entry in rows:
-        cells = [sum(entry.states[state] for state in states) for _, states in shown]
-        in_phases = (str(entry.phases[phase]) for phase in phases)
-        table.add_row(Text(printable(f"{entry.key}={entry.value}")), *in_phases, *(str(n) if n else "·" for n in cells))
+    table.add_column("tag", "all", no_wrap=True, overflow="ellipsis", max_width=max(_LEAST_TAG, left))
+    for label, numbers, style in columns:
+        table.add_column(label, str(sum(numbers)), justify="right", no_wrap=True, style=style, min_width=len(label))
+    for row, entry in enumerate(rows):
+        cells = (str(numbers[row]) if numbers[row] or style == "dim" else "·" for _, numbers, style in columns)
+        table.add_row(Text(printable(f"{entry.key}={entry.value}")), *cells)
     return table
+
+
+def _width(label: str, numbers: Sequence[int]) -> int:
+    return max(len(label), len(str(sum(numbers)))) + _PADDING
 
 
 def _list_rows(columns: Iterable[str], rows: Iterable[Iterable[str]], title: str = "") -> Table:
@@ -120,16 +111,9 @@ def _list_rows(columns: Iterable[str], rows: Iterable[Iterable[str]], title: str
 
 
 def tags_table(audit: Reported) -> Table:
-    """Renders every tag, those on instructions first. A state has the XLA pass that caused it, where the audit names one."""
-
-    def cells(tag: Tag) -> Iterable[str]:
-        op, on = tag.op, ", ".join(tag.op.fusions or tag.op.instructions)
-        by = tag.steps[-1].by if tag.state != TagState.RESTORED else ""
-        state = f"{tag.state} by {by}" if by else tag.state
-        return f"{tag.key}={tag.value}", op.phase, op.title, op.source or op.scope, state, on, in_words(op.flops, op.bytes)
-
-    tags = sorted(audit.tags, key=lambda tag: -RANK[tag.state])
-    return _list_rows(("tag", "phase", "operation", "source", "state", "on", "work"), map(cells, tags))
+    """Renders every tag, those on instructions first."""
+    found = [audit.tags[number] for number in order_of_tags(audit)]
+    return _list_rows((*TAG_COLUMNS, "details"), ((*tag_row(tag), tag.details) for tag in found))
 
 
 def make_untagged_table(audit: Reported) -> Table:
@@ -158,7 +142,7 @@ def problems(problems: Sequence[Problem]) -> list[RenderableType]:
     for problem in problems[:_LISTED]:
         place = f" at {problem.source}" if problem.source else ""
         head = Text(printable(f"{problem.title}{place}"))
-        head.highlight_words([problem.kind], _STYLES[TagState.LOST if problem.kind == "lost" else TagState.MOVED])
+        head.highlight_words([problem.kind], _STYLES[TagState.LOST] if problem.kind == "lost" else _OTHER)
         reason = Text(printable(f"{problem.why} {problem.effect}"))
         advice = [Text(printable(problem.advice), "dim")] if problem.advice else []
         rows += [Padding(head, (0, 0, 0, 2)), Padding(Group(reason, *advice), (0, 0, 0, 6))]

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The instructions of a compiled module, joined to the operations that they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hlotag.audits import model
+from hlotag.audits.model import Op, default_phase
+from hlotag.hlo import HloModule
+from hlotag.hlo.module import Instruction
+from hlotag.hlo.opcodes import collective_of
+from hlotag.hlo.origins import place_of
+from hlotag.hlo.work import Caller, Roles, find_callers, find_roles, measure
+
+Named = Mapping[Instruction, Sequence[int]]
+"""By instruction of a module, operations."""
+
+# What is never an event of its own.
+_NEVER_RUN = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
+_NO_ROLES = Roles()
+
+
+@dataclass
+class Joined:
+    """A module after XLA's passes, joined to the operations.
+
+    Attributes:
+        module: The module.
+        named: By instruction, the operations that it is named after.
+        joined: By instruction, the operations that it came from, by name or data flow.
+        callers: By instruction, the calls that it was inlined from.
+        inserted: By collective that XLA inserted, its operations.
+        equal: By instruction, further operations whose value it has, which XLA merged with its own.
+        restored: By name of an instruction, its entries after the HLO stage; empty if the stage did not run.
+        fusions: By id of a computation, the fusion that it is part of, if instructions do not repeat the fusion's tags.
+        last: The module that runs, if XLA's passes went on after `module`.
+    """
+
+    module: HloModule
+    named: Named
+    joined: Named
+    callers: Named = field(default_factory=dict)
+    inserted: Named = field(default_factory=dict)
+    equal: Named = field(default_factory=dict)
+    restored: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    fusions: Mapping[int, Instruction] = field(default_factory=dict)
+    last: HloModule | None = None
+
+    def has(self, instruction: Instruction, key: str, value: str) -> bool:
+        """Whether an instruction has a tag."""
+        found = self.value_of(instruction, key)
+        return found == value or (found is not None and value in found.split(","))
+
+    def has_left(self, instruction: Instruction, key: str, value: str) -> bool:
+        """Whether an instruction has a tag that the HLO stage did not give it."""
+        found = self._left(instruction, key)
+        return found == value or (found is not None and value in found.split(","))
+
+    def value_of(self, instruction: Instruction, key: str) -> str | None:
+        """What an instruction has for a key."""
+        return self.restored[instruction.name].get(key) if self.restored else self._left(instruction, key)
+
+    def _left(self, instruction: Instruction, key: str) -> str | None:
+        found = instruction.entries.get(key)
+        if found is None and self.fusions and (fusion := self.fusions.get(instruction.computation.id)):
+            return fusion.entries.get(key)
+        return found
+
+    def instructions(self, ops: Sequence[Op]) -> list[model.Instruction]:
+        """The instructions that came from operations, and what else runs.
+
+        Fusions are left out: what is in a fusion says what it computes, unless XLA made all of it.
+        """
+        default = default_phase(op.phase for op in ops)
+        joined = {
+            i: (*found, *self.equal.get(i, ()))
+            for i, found in self.joined.items()
+            if found and i.opcode not in ("fusion", "parameter")
+        } | dict(self.inserted)
+        last = self.last or self.module
+        work, callers, fusions = measure(last), find_callers(last), last.fusions
+        by_name = {i.name: i for i in work} if self.last else {}
+        roles = find_roles(joined, [op.name for op in ops])
+        # By computation, what an instruction in it has after its own fields.
+        around = {number: (fusions[number].name if number in fusions else "", caller) for number, caller in callers.items()}
+        outside = "", Caller()
+
+        def instruction(i: Instruction, running: Instruction) -> model.Instruction:
+            fusion, caller = around.get(running.computation.id, outside)
+            place = self._place_of(i, [ops[number] for number in joined.get(i, ())], default)
+            flops, size, effort = work[running]
+            doing = roles.get(i, _NO_ROLES)
+            return model.Instruction(i.name, i.opcode, fusion, *doing, *place, flops, size, effort, caller.runs, caller.name)
+
+        if self.last:
+            found = [instruction(i, by_name[i.name]) for i in joined if i.name in by_name]
+        else:
+            found = [instruction(i, i) for i in joined]
+        known = {each.kernel for each in found}
+        others = (i for i in work if i.computation.id not in fusions and i.opcode not in _NEVER_RUN and i.name not in known)
+        return found + [instruction(i, i) for i in others]
+
+    def _place_of(self, i: Instruction, ops: Sequence[Op], default: str) -> tuple[str, str]:
+        """The scope and phase of an instruction. The name of a combined collective stands for none of its operations."""
+        of_op, in_phase = (ops[0].scope, ops[0].phase) if ops else ("", "")
+        # XLA joins the names of merged instructions by ";".
+        is_named = i.op_name and not (len(ops) > 1 and collective_of(i))
+        scope, phase = place_of(i.op_name.partition(";")[0]) if is_named else (of_op, "")
+        return scope, phase or in_phase or default

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What became of each tag: is its operation computed, and is the tag on the instructions that compute it?
+
+`Computing` looks that up in the compiled module, joined to the operations. If XLA wrote its module after each pass, `History`
+says which pass removed what is missing.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from hlotag.audits.joined import Joined, Named
+from hlotag.audits.model import Op, OpTags, Tag, TagState, sum_work
+from hlotag.hlo.module import Instruction
+from hlotag.hlo.opcodes import Kind, Role, kind_of, may_be, opcode_of, role_of
+from hlotag.hlo.work import is_glue_call
+from hlotag.tagging import keys
+
+# The `by` of what XLA's first module lacks already.
+CONVERSION = "conversion to HLO"
+# These passes schedule groups, run products inside collectives, run calls on their own streams or on the host, and move values
+# between memories. Their output lacks the key.
+TAKERS = (
+    "async-collective-fusion",
+    "legalize-scheduling-annotations",
+    "explicit-stream-annotation-async-wrapper",
+    "convert-memory-placement-to-internal-annotations",
+    "hlo_host_device_type_call_wrapper",
+)
+_CSE = "cse"
+# By pass, why it removes an operation. Other passes rewrite for several reasons.
+_REASONS = {_CSE: "equal to another", "constant_folding": "computed at compile time", "dce": "not needed"}
+_NO_WORK = 0, 0, 0, 0
+# A fusion computes what is in it.
+_NEVER_COMPUTES = {"constant", "fusion", "parameter"}
+
+
+class Computing:
+    """The instructions that compute each operation.
+
+    Args:
+        ops: The operations.
+        tags: By operation, its tags.
+        found: The module.
+    """
+
+    def __init__(self, ops: Sequence[Op], tags: Mapping[int, OpTags], found: Joined) -> None:
+        self._ops, self._tags, self._found = ops, tags, found
+        self._whole: dict[int, list[Instruction]] = {}
+        self._parts: dict[int, list[Instruction]] = {}
+        self._carriers: dict[int, list[Instruction]] = {}
+        self._ops_of: dict[Instruction, list[int]] = {}
+        for instruction, numbers in found.joined.items():
+            if numbers and instruction.opcode not in _NEVER_COMPUTES and not is_glue_call(instruction):
+                self._add(instruction, [n for n in numbers if self._is_known(instruction, n)])
+        for instruction, numbers in found.inserted.items():
+            for number in numbers:
+                self._whole.setdefault(number, []).append(instruction)
+            self._ops_of.setdefault(instruction, []).extend(numbers)
+
+    def _is_known(self, instruction: Instruction, number: int) -> bool:
+        """Whether an instruction is one of an operation, rather than a nameless helper that XLA made where it folded that."""
+        if number in self._found.named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY:
+            return True
+        # The HLO stage also tags helpers.
+        return any(self._found.has_left(instruction, key, value) for key, value in self._tags.get(number, ()))
+
+    def _add(self, instruction: Instruction, numbers: Sequence[int]) -> None:
+        roles = [role_of(self._ops[number].name, instruction.opcode) for number in numbers]
+        # What computes one operation as a whole absorbed the others: a product may have a negation in it.
+        is_whole = Role.COMPUTES in roles
+        for number, role in zip(numbers, roles, strict=True):
+            is_part = role is Role.PART and not is_whole and may_be(self._ops[number].name, instruction.opcode)
+            if role is Role.COMPUTES or is_part:
+                (self._whole if role is Role.COMPUTES else self._parts).setdefault(number, []).append(instruction)
+                self._ops_of.setdefault(instruction, []).append(number)
+            elif role is Role.CARRIES:
+                self._carriers.setdefault(number, []).append(instruction)
+
+    def of(self, number: int) -> list[Instruction]:
+        """The instructions that compute an operation as a whole; without any, those that compute it together."""
+        return self._whole.get(number) or self._parts.get(number, [])
+
+    def by_op(self) -> dict[int, list[Instruction]]:
+        """By operation that is computed, its instructions."""
+        return self._parts | self._whole
+
+    def others(self, instructions: Sequence[Instruction], number: int) -> tuple[int, ...]:
+        """The other operations that instructions compute."""
+        if len(instructions) == 1 and len(self._ops_of[instructions[0]]) == 1:
+            return ()
+        return tuple(dict.fromkeys(n for i in instructions for n in self._ops_of[i] if n != number))
+
+    def carrier(self, number: int, key: str, value: str) -> str:
+        """The name of an instruction that moves an operation's result and has a tag; empty if there is none."""
+        return next((i.name for i in self._carriers.get(number, ()) if self._found.has(i, key, value)), "")
+
+    def find_untagged_copies(self, number: int, tagged: Sequence[Instruction]) -> list[Instruction]:
+        """The instructions without a tag that compute an operation once more; `tagged` are those with the tag.
+
+        Instructions of the operation's own kind tell how often it is computed. Equal ones are copies, others are helpers.
+        """
+        whole = self._whole.get(number, [])
+        if len(whole) < 2:
+            return []
+        own = opcode_of(self._ops[number].name)
+        size = max((math.prod(i.dimensions) for i in whole), default=0)
+        is_own = any(i.opcode == own and math.prod(i.dimensions) == size for i in whole)
+        same = [i for i in whole if i.opcode == own or not is_own]
+        left = [i for i in same if i not in tagged]
+        return left if left and _count_copies(same) > _count_copies([i for i in same if i in tagged]) else []
+
+
+def _count_copies(instructions: Sequence[Instruction]) -> int:
+    return max(Counter((i.opcode, i.dimensions) for i in instructions).values(), default=0)
+
+
+class History:
+    """What XLA's passes removed. Takes its modules one after the other, in order, and keeps none.
+
+    Attributes:
+        is_known: Whether there are modules.
+        gone: By operation that no instruction stands for, the pass that removed the last one.
+        lost: By operation and key that no instruction of the operation has, the pass after which that was so.
+    """
+
+    def __init__(self, ops: Sequence[Op], tags: Mapping[int, OpTags]) -> None:
+        self._names = [op.name for op in ops]
+        # XLA's first modules lack what it inserts.
+        self._tags = {number: found for number, found in tags.items() if not ops[number].inserted}
+        self._present = set(self._tags)
+        self._tagged = {(number, key) for number, found in self._tags.items() for key, _ in found}
+        self.is_known = False
+        self.gone: dict[int, str] = {}
+        self.lost: dict[tuple[int, str], str] = {}
+
+    def add(self, by: str, named: Named) -> None:
+        """Adds the module after a pass; the first one is that which XLA was given."""
+        present: set[int] = set()
+        tagged: set[tuple[int, str]] = set()
+        lacking: set[tuple[int, str]] = set()
+        for instruction, numbers in named.items():
+            for number in numbers:
+                if number not in self._tags:
+                    continue
+                if role_of(self._names[number], instruction.opcode) is Role.CARRIES:
+                    # When XLA rewrites a product, it gives the name to the reshape around the new one.
+                    if instruction.opcode in ("bitcast", "reshape") and opcode_of(self._names[number]) == "dot":
+                        present.add(number)
+                    continue
+                present.add(number)
+                entries = instruction.entries
+                for key, value in self._tags[number]:
+                    left = entries.get(key)
+                    is_there = left is not None and (left == value or value in left.split(","))
+                    (tagged if is_there else lacking).add((number, key))
+        by = by if self.is_known else CONVERSION
+        tagged -= lacking
+        self.gone.update(dict.fromkeys(self._present - present, by))
+        self.lost.update(dict.fromkeys(self._tagged - tagged, by))
+        for number in present & self.gone.keys():
+            del self.gone[number]
+        self._present, self._tagged, self.is_known = present, tagged, True
+
+
+# The fields of a `Tag` from its state on, without its origin.
+_Fate = tuple[TagState, tuple[str, ...], tuple[int, ...], str, str, str]
+
+
+class States:
+    """The states of tags.
+
+    Args:
+        ops: The operations.
+        tags: By operation, its tags.
+        found: The compiled module.
+
+    Attributes:
+        computing: The instructions of each operation.
+        history: What XLA's passes removed; empty until its modules are added.
+        instructions: The instructions of the module.
+        ops: The operations, with their instructions and work.
+    """
+
+    def __init__(self, ops: Sequence[Op], tags: Mapping[int, OpTags], found: Joined) -> None:
+        self._tags, self._found = tags, found
+        self._equal = {number for numbers in found.equal.values() for number in numbers}
+        self.computing = Computing(ops, tags, found)
+        self.history = History(ops, tags)
+        self.instructions = found.instructions(ops)
+        self.ops = self._with_work(ops)
+
+    def _with_work(self, ops: Sequence[Op]) -> list[Op]:
+        computed, work, fusions = self.computing.by_op(), sum_work(self.instructions), self._found.module.fusions
+        made = list(ops)
+        for number, op in enumerate(ops):
+            instructions = computed.get(number, ())
+            if instructions or number in work:
+                around = dict.fromkeys(fusions[i.computation.id].name for i in instructions if i.computation.id in fusions)
+                names, (_, flops, size, _) = tuple([i.name for i in instructions]), work.get(number, _NO_WORK)
+                # Not `_replace`, which takes three times as long.
+                made[number] = Op(*op[:8], names, op.type, flops, size, tuple(around), op.derived_from, op.inserted)
+        return made
+
+    def find(self) -> list[Tag]:
+        """Finds the state of every tag."""
+        result = []
+        for number, of_op in self._tags.items():
+            op, instructions = self.ops[number], self.computing.of(number)
+            # Data flow cannot tell equal operations apart.
+            if self.history.gone.get(number) == _CSE and all(number not in self._found.named[i] for i in instructions):
+                instructions = []
+            for (key, value), origin in of_op.items():
+                of = self._of_computed if instructions else self._of_gone
+                result.append(Tag(key, value, op, *of(key, value, op, instructions), origin))
+        return result
+
+    def _of_gone(self, key: str, _value: str, op: Op, _instructions: Sequence[Instruction]) -> _Fate:
+        lost_by, by = self.history.lost.get((op.id, key), ""), self.history.gone.get(op.id, "")
+        if _is_taken(key, lost_by):
+            return TagState.USED, (), (), lost_by, "", ""
+        is_equal = op.id in self._equal and not self.history.is_known
+        return TagState.GONE, (), (), by, _REASONS.get(by, _REASONS[_CSE] if is_equal else ""), ""
+
+    def _of_computed(self, key: str, value: str, op: Op, instructions: list[Instruction]) -> _Fate:
+        found, by = self._found, self.history.lost.get((op.id, key), "")
+        tagged = [i for i in instructions if found.has(i, key, value)]
+        lacking = self.computing.find_untagged_copies(op.id, tagged) if tagged else instructions
+        shown = lacking or tagged
+        names, shared = tuple([i.name for i in shown]), self.computing.others(shown, op.id)
+        if not lacking:
+            if found.restored and all(i.entries.get(key) != found.value_of(i, key) for i in tagged):
+                return TagState.RESTORED, names, shared, by, "", ""
+            return TagState.KEPT, names, shared, "", "", ""
+        # The HLO stage gives inserted collectives their tags before the compiler takes any.
+        if _is_taken(key, by) or (op.inserted and keys.is_taken(key)):
+            return TagState.USED, names, shared, by, "", ""
+        if tagged:
+            why = f"the tag is on {len(tagged)} of {len(instructions)} instructions"
+            return TagState.LOST, names, shared, by, why, ""
+        return TagState.LOST, names, shared, by, self._instead(lacking, key), self.computing.carrier(op.id, key, value)
+
+    def _instead(self, instructions: Sequence[Instruction], key: str) -> str:
+        """The value of another operation that instructions have for a key; empty if they have none."""
+        values = {self._found.value_of(i, key) for i in instructions}
+        return f"the instruction has {key}={values.pop()}" if len(values) == 1 and None not in values else ""
+
+
+def _is_taken(key: str, lost_by: str) -> bool:
+    """Whether the pass that removed a tag is one that reads its key."""
+    return lost_by in TAKERS and keys.is_taken(key)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Turns the collector off in a block that allocates and frees nothing: its runs over JAX's many objects double the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
