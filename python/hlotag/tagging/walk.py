@@ -112,7 +112,6 @@ class Walk:
         self._copies: dict[Any, Any] = {}
         self._shared: dict[Any, Any] = {}
         self._plain: dict[int, Any] = {}  # by context
-        self._names: dict[Any, Any] = {}  # by name stack, as they are lowered
         self._applied: dict[int, tuple[Applied, ...]] = {}  # by place
         self._ends: dict[Any, _Place] = {}  # by place and name stack, the place of its equations
         self._marks: dict[Any, str] = {}
@@ -237,25 +236,22 @@ class Walk:
     def _elements(self, equation: Any) -> tuple[Any, ...]:
         """The elements of an equation's name stack as they are lowered; the same object if nothing changes."""
         elements = _compat.jaxprs.elements_of(equation)
-        if self._blank or not elements:
+        if self._blank:
             return elements
-        key = id(elements)
-        if key not in self._names:
-            self._kept.append(elements)
-            lowered = tuple(self._element(each) for each in elements)
-            is_same = all(a is b for a, b in zip(elements, lowered, strict=True))
-            self._names[key] = elements if is_same else lowered
-        return self._names[key]
+        lowered = tuple(map(self._element, elements))
+        return lowered if lowered != elements else elements
 
     def _element(self, element: Any) -> Any:
-        if element is BACKWARD_RULE:
-            self.has_marks = True
-            return _compat.jaxprs.new_mark(_OF_BACKWARD_RULE)
         scope = _compat.jaxprs.scope_of(element)
-        if scope is None or (text := escape(scope)) == scope:
+        if scope is not None:
+            if (text := escape(scope)) == scope:
+                return element
+            self.has_escapes = True
+            return _compat.jaxprs.new_scope(text)
+        if element is not BACKWARD_RULE:
             return element
-        self.has_escapes = True
-        return _compat.jaxprs.new_scope(text)
+        self.has_marks = True
+        return _compat.jaxprs.new_mark(_OF_BACKWARD_RULE)
 
     def _end(self, place: _Place, equation: Any) -> _Place:
         """The place of an equation in a jaxpr that begins at a place."""
