@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from hlotag.audits import model
 from hlotag.audits.model import Op, default_phase
 from hlotag.hlo import HloModule
+from hlotag.hlo.collectives import read_collective
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import collective_of
 from hlotag.hlo.origins import place_of
@@ -92,7 +93,9 @@ class Joined:
             place = self._place_of(i, [ops[number] for number in joined.get(i, ())], default)
             flops, size, effort = work[running]
             doing = roles.get(i, _NO_ROLES)
-            return model.Instruction(i.name, i.opcode, fusion, *doing, *place, flops, size, effort, caller.runs, caller.name)
+            exchanges = read_collective(running) or ("", "", 0)
+            done = flops, size, effort, caller.runs, caller.name
+            return model.Instruction(i.name, i.opcode, fusion, *doing, *place, *done, *exchanges)
 
         if self.last:
             found = [instruction(i, by_name[i.name]) for i in joined if i.name in by_name]

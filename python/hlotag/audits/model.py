@@ -130,6 +130,9 @@ class Instruction(NamedTuple):
         effort: Flops and bytes on one scale, by which time is divided.
         runs: How often it runs in a run of the program, as far as XLA knows the trips of its loops.
         caller: The loop, call or branch that runs its computation; empty for none, and for several.
+        collective: The opcode of the collective that it is or ends, "all-gather"; empty for other instructions.
+        start: Of a collective, the instruction that starts it: itself, unless it ends an asynchronous pair.
+        group: Of a collective, how many devices exchange values; 0 for all.
     """
 
     name: str
@@ -145,6 +148,9 @@ class Instruction(NamedTuple):
     effort: int = 0
     runs: int = 1
     caller: str = ""
+    collective: str = ""
+    start: str = ""
+    group: int = 0
 
     @property
     def owners(self) -> tuple[int, ...]:

@@ -9,9 +9,10 @@ from typing import Any
 
 from hlotag._util.files import read_document
 from hlotag.errors import ParseError
-from hlotag.profiles.model import Hot, Row, Timing
+from hlotag.profiles.model import Hot, Row, Timing, Transfer
 
-SCHEMA = "hlotag.profile/1"
+SCHEMA = "hlotag.profile/2"
+_TABLES = {"rows": Row, "instructions": Hot, "transfers": Transfer}
 _FIELDS = ("name", "devices", "steps", "untagged", "split", "busy", "untraced_seconds", "notes")
 
 
@@ -19,7 +20,7 @@ def dumps(profile: Timing, *, indent: int | None = None) -> str:
     """Writes a profile as JSON, without its timeline."""
     document: dict[str, Any] = {"schema": SCHEMA, "total_seconds": profile.total_seconds, "sentence": profile.sentence}
     document |= {name: getattr(profile, name) for name in _FIELDS}
-    document |= {"rows": list(map(asdict, profile.rows)), "instructions": list(map(asdict, profile.instructions))}
+    document |= {name: list(map(asdict, getattr(profile, name))) for name in _TABLES}
     return json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False)
 
 
@@ -28,10 +29,10 @@ def loads(text: str, filename: str) -> Timing:
     document = read_document(text, filename, "a profile", SCHEMA)
     try:
         fields = {name: _frozen(document[name]) for name in _FIELDS}
-        rows = [Row(**{name: _frozen(value) for name, value in row.items()}) for row in document["rows"]]
-        hot = [Hot(**{name: _frozen(value) for name, value in each.items()}) for each in document["instructions"]]
-        profile = Timing(rows=tuple(rows), instructions=tuple(hot), **fields)
-        _ = profile.sentence, sum(sum(row.steps) for row in rows)
+        for table, kind in _TABLES.items():
+            fields[table] = tuple(kind(**{name: _frozen(value) for name, value in each.items()}) for each in document[table])
+        profile = Timing(**fields)
+        _ = profile.sentence, sum(sum(row.steps) for row in profile.rows)
     except (LookupError, TypeError, ArithmeticError) as error:
         raise ParseError(f"{filename}: the profile is incomplete ({error!r}); write it again with --json") from None
     return profile

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hlotag.profiles.exposure import measure as measure_exposure
 from hlotag.profiles.trace import Device
 
 _Floats = NDArray[np.float64]
@@ -24,24 +25,33 @@ class Times:
         wall: By instruction and step, its part of the step. Where several lanes run at once, each has an equal part.
         busy: By instruction and step, how long it ran, whatever ran beside it.
         events: By instruction and step, how often it ran.
+        transfer: By collective and step, the time from its start to its end.
+        exposed: By collective and step, its part of the time in which the device only communicated.
         steps: By step, how long it was.
     """
 
     names: list[str]
     wall: _Floats
     busy: _Floats
-    events: _Floats | _Ints
+    events: _Floats
+    transfer: _Floats
+    exposed: _Floats
     steps: _Floats
 
 
-def measure(device: Device, runs_any: Callable[[str, Container[str]], bool]) -> Times:
+BY_NAME = ("wall", "busy", "events", "transfer", "exposed")
+"""The fields of `Times` by instruction and step."""
+
+
+def measure(device: Device, runs_any: Callable[[str, Container[str]], bool], starts: Mapping[str, str]) -> Times:
     """Divides the time of each step among the instructions that ran in it.
 
     An instruction that runs in another one is taken from it. `runs_any` says whether an instruction, such as a loop, runs others
-    that have events: it has no time of its own, since on CPU these may run in other threads, and end later. `wall` sums to no
-    more than `steps`; the rest is time in which nothing ran.
+    that have events: it has no time of its own, since on CPU these may run in other threads, and end later. `starts` has, by the
+    name of a collective or of the end of its asynchronous pair, the instruction that starts it. `wall` sums to no more than
+    `steps`; the rest is time in which nothing ran.
     """
-    names = list(dict.fromkeys(device.names))
+    names = list(dict.fromkeys([*device.names, *(starts[name] for name in device.communicating if name in starts)]))
     index = {name: n for n, name in enumerate(names)}
     of_event = np.array([index[name] for name in device.names], np.int64)
     steps = np.array(device.steps, np.float64).reshape(-1, 2)
@@ -59,14 +69,21 @@ def measure(device: Device, runs_any: Callable[[str, Container[str]], bool]) -> 
     wall = _own(_share(start, end, parent), parent) / 1e9
     busy = _own(end - start, parent) / 1e9
 
-    shape = len(names), len(steps)
-    place = of_event * len(steps) + step
-    size = shape[0] * shape[1]
+    computing = {name for name, is_outer in zip(names, contains, strict=True) if not is_outer and name not in starts}
+    exposure = measure_exposure(device, starts, computing)
+    ran = np.array([index[name] for name in exposure.names], np.int64), exposure.step
+
+    def summed(rows: _Ints, columns: _Ints, values: _Floats) -> _Floats:
+        place, size = rows * len(steps) + columns, len(names) * len(steps)
+        return np.bincount(place, values, size).reshape(len(names), len(steps))
+
     return Times(
         names,
-        np.bincount(place, wall, size).reshape(shape),
-        np.bincount(place, busy, size).reshape(shape),
-        np.bincount(place, minlength=size).reshape(shape),
+        summed(of_event, step, wall),
+        summed(of_event, step, busy),
+        summed(of_event, step, np.ones(len(step))),
+        summed(*ran, exposure.seconds),
+        summed(*ran, exposure.exposed),
         (steps[:, 1] - steps[:, 0]) / 1e9,
     )
 

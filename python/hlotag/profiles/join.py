@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hlotag._text import count, list_some
 from hlotag.profiles import clock, model, trace
 from hlotag.profiles.clock import Times
-from hlotag.profiles.model import Hot, Row
+from hlotag.profiles.model import Hot, Row, Transfer
 from hlotag.profiles.program import Part, Program
 from hlotag.profiles.views import Profile
 
@@ -43,7 +43,8 @@ def profile_of(
     """
     groupings = program.grouping(by)
     devices = sorted(devices, key=lambda device: device.name)
-    each = [_mean([clock.measure(device, program.runs_any) for device in found]) for found in (*earlier, devices)]
+    starts = {name: each.start for name, each in program.collectives.items()}
+    each = [_mean([clock.measure(device, program.runs_any, starts) for device in found]) for found in (*earlier, devices)]
     times, left_out = _without_warm_up(_concatenate(each), _MOST_WARM_UP if may_warm_up else 0)
     busy = dict(zip(times.names, times.busy.sum(1), strict=True))
     program.check_fits({name: seconds for name, seconds in busy.items() if seconds and name not in _REST})
@@ -67,6 +68,7 @@ def profile_of(
         steps=tuple(map(float, times.steps)),
         rows=tuple(rows),
         instructions=_hottest(program, times, total),
+        transfers=_transfers(program, times),
         untagged=float(wall @ without_tag),
         split=float(wall @ is_split),
         busy=float(times.busy.sum()) / len(times.steps),
@@ -87,19 +89,21 @@ class _Sums:
     busy: float = 0.0
     events: float = 0.0
     split: float = 0.0
+    exposed: float = 0.0
 
 
 def _sums(times: Times, shares: Callable[[str], dict[tuple[str, str], float]]) -> dict[tuple[str, str], _Sums]:
     """Sums the times of instructions: `shares` says by value and phase which part of an instruction's time each row has."""
     found: dict[tuple[str, str], _Sums] = {}
-    busy, events = times.busy.sum(1), times.events.sum(1)
+    busy, events, exposed = times.busy.sum(1), times.events.sum(1), times.exposed.sum(1)
     for n, name in enumerate(times.names):
-        parts = shares(name) if events[n] else {}
+        parts = shares(name) if events[n] or exposed[n] else {}
         for place, weight in parts.items():
             sums = found.setdefault(place, _Sums(np.zeros(len(times.steps))))
             sums.wall += weight * times.wall[n]
             sums.busy += weight * busy[n]
             sums.events += events[n]
+            sums.exposed += weight * exposed[n]
             sums.split += weight * times.wall[n].sum() if len(parts) > 1 else 0.0
     return found
 
@@ -125,6 +129,7 @@ def _row(key: str, value: str, phase: str, sums: _Sums, total: float) -> Row:
         split=float(sums.split) / count,
         busy=float(sums.busy) / count,
         steps=tuple(map(float, sums.wall)),
+        exposed=float(sums.exposed) / count,
     )
 
 
@@ -133,27 +138,25 @@ def _mean(found: Sequence[Times]) -> Times:
     count = min(len(times.steps) for times in found)
     names = list(dict.fromkeys(name for times in found for name in times.names))
     index = {name: n for n, name in enumerate(names)}
-    wall, busy, events = (np.zeros((len(names), count)) for _ in range(3))
-    steps = np.zeros(count)
+    mean = {field: np.zeros((len(names), count)) for field in clock.BY_NAME}
     for times in found:
         rows = [index[name] for name in times.names]
-        wall[rows] += times.wall[:, :count] / len(found)
-        busy[rows] += times.busy[:, :count] / len(found)
-        events[rows] += times.events[:, :count] / len(found)
-        steps += times.steps[:count] / len(found)
-    return Times(names, wall, busy, events, steps)
+        for field, values in mean.items():
+            values[rows] += getattr(times, field)[:, :count] / len(found)
+    return Times(names, **mean, steps=np.mean([times.steps[:count] for times in found], 0))
 
 
 def _concatenate(found: Sequence[Times]) -> Times:
     """The steps of several traces as those of one."""
     names = list(dict.fromkeys(name for times in found for name in times.names))
     index = {name: n for n, name in enumerate(names)}
-    wall, busy, events = (np.zeros((len(names), sum(len(times.steps) for times in found))) for _ in range(3))
+    joined = {field: np.zeros((len(names), sum(len(times.steps) for times in found))) for field in clock.BY_NAME}
     begin = 0
     for times in found:
         rows, columns = [index[name] for name in times.names], slice(begin, begin := begin + len(times.steps))
-        wall[rows, columns], busy[rows, columns], events[rows, columns] = times.wall, times.busy, times.events
-    return Times(names, wall, busy, events, np.concatenate([times.steps for times in found]))
+        for field, values in joined.items():
+            values[rows, columns] = getattr(times, field)
+    return Times(names, **joined, steps=np.concatenate([times.steps for times in found]))
 
 
 def _without_warm_up(times: Times, most: int) -> tuple[Times, _Floats]:
@@ -162,8 +165,8 @@ def _without_warm_up(times: Times, most: int) -> tuple[Times, _Floats]:
     while count < min(most, len(times.steps) - 2) and times.steps[count] > _SLOW * usual:
         count += 1
     after = slice(count, None)
-    left = Times(times.names, times.wall[:, after], times.busy[:, after], times.events[:, after], times.steps[after])
-    return left, times.steps[:count]
+    left = {field: getattr(times, field)[:, after] for field in clock.BY_NAME}
+    return Times(times.names, **left, steps=times.steps[after]), times.steps[:count]
 
 
 def _hottest(program: Program, times: Times, total: float) -> tuple[Hot, ...]:
@@ -171,6 +174,25 @@ def _hottest(program: Program, times: Times, total: float) -> tuple[Hot, ...]:
     seconds, events = times.wall.mean(1), times.events.mean(1)
     order = [int(n) for n in np.argsort(-seconds, kind="stable") if events[n] and times.names[n] not in _REST]
     return tuple([_hot(program, times.names[n], float(seconds[n]), total, float(events[n])) for n in order[:_HOT]])
+
+
+def _transfers(program: Program, times: Times) -> tuple[Transfer, ...]:
+    """The collectives that ran, the most exposed first."""
+    seconds, exposed, events = times.transfer.mean(1), times.exposed.mean(1), times.events.mean(1)
+    order = [int(n) for n in np.lexsort((-seconds, -exposed)) if seconds[n]]
+    return tuple([_transfer(program, times.names[n], float(seconds[n]), float(exposed[n]), float(events[n])) for n in order])
+
+
+def _transfer(program: Program, name: str, seconds: float, exposed: float, events: float) -> Transfer:
+    found = program.collectives[name]
+    transfer = Transfer(name, found.collective, seconds, exposed, found.bytes, found.group, events, scope=found.scope)
+    parts = program.parts(name)
+    if not parts:
+        return transfer
+    op = program.served_by(parts[0].op)
+    tags = dict.fromkeys(f"{key}={value}" for key, values in program.values_by_work(name).items() for value in values)
+    about = {"operation": op.title, "phase": parts[0].phase, "file": op.file, "line": op.line, "tags": tuple(tags)}
+    return replace(transfer, **about)
 
 
 def _hot(program: Program, name: str, seconds: float, total: float, events: float) -> Hot:

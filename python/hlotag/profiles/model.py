@@ -45,6 +45,7 @@ class Row:
         split: How many of the seconds are parts of instructions that compute operations of other rows too.
         busy: The seconds that the instructions ran, whatever ran beside them.
         steps: `seconds` of each step.
+        exposed: The seconds in which the device only ran collectives, these among them.
     """
 
     key: str
@@ -56,6 +57,47 @@ class Row:
     split: float = 0.0
     busy: float = 0.0
     steps: tuple[float, ...] = ()
+    exposed: float = 0.0
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A collective with its time.
+
+    Attributes:
+        name: The instruction; of an asynchronous pair, the one that starts it.
+        collective: Its opcode: "all-gather".
+        seconds: The time of a step from its start to its end, whatever ran beside it.
+        exposed: The seconds of these in which the device computed nothing. Collectives that ran at once have equal parts.
+        bytes: Those of its result on one device, in one run.
+        group: How many devices exchange values; 0 for all.
+        events: How often it runs in a step.
+        operation: Its operation, or the one that it serves: `dot_general f32[8,8]`; empty if unknown.
+        phase: The phase of the operation.
+        scope: The named scopes.
+        file: The file; empty if unknown.
+        line: The line; 0 if unknown.
+        tags: The tags of its operations, `key=value`.
+    """
+
+    name: str
+    collective: str
+    seconds: float
+    exposed: float
+    bytes: int
+    group: int
+    events: float
+    operation: str = ""
+    phase: str = ""
+    scope: str = ""
+    file: str = ""
+    line: int = 0
+    tags: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """`file:line`, the file without its directory; empty if unknown."""
+        return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
 
 
 @dataclass(frozen=True)
@@ -116,6 +158,11 @@ class Line:
         """The time relative to that of the whole step."""
         return sum(row.share for row in self.rows.values())
 
+    @property
+    def exposed(self) -> float:
+        """The seconds in which the device only ran collectives of these operations."""
+        return sum(row.exposed for row in self.rows.values())
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -127,6 +174,7 @@ class Timing:
         steps: The length of each step in seconds.
         rows: By key, value and phase.
         instructions: Those that took most time, most first.
+        transfers: The collectives, the most exposed first.
         untagged: Seconds of a step in operations without any tag.
         split: Seconds of a step in instructions that compute operations of several values.
         busy: Seconds of a step that instructions ran, those that ran at once each counted.
@@ -142,6 +190,7 @@ class Timing:
     steps: tuple[float, ...]
     rows: tuple[Row, ...]
     instructions: tuple[Hot, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
     untagged: float = 0.0
     split: float = 0.0
     busy: float = 0.0
@@ -160,6 +209,11 @@ class Timing:
     def rest(self) -> list[Row]:
         """The rows of time in no operation."""
         return [row for row in self.rows if not row.key]
+
+    @property
+    def exposed(self) -> float:
+        """Seconds of a step in which the device only ran collectives."""
+        return sum(transfer.exposed for transfer in self.transfers)
 
     @property
     def in_operations(self) -> float:
@@ -188,7 +242,8 @@ class Timing:
         ]
         shown = ", ".join(f"{seconds / total:.0%} {where}" for seconds, where in parts if total and seconds / total >= 0.005)
         device = self.devices[0] + (f" and {len(self.devices) - 1} more" if len(self.devices) > 1 else "")
-        return f"A step of {self.name} takes {in_words(total)} on {device}: {shown}."
+        exposed = f" {self.exposed / total:.0%} of it is exposed communication." if self.transfers and total else ""
+        return f"A step of {self.name} takes {in_words(total)} on {device}: {shown}.{exposed}"
 
 
 _SENTENCES = {

@@ -10,7 +10,7 @@ from importlib import resources
 from hlotag._util.files import source_line
 from hlotag.audits.render.page import assemble
 from hlotag.profiles.model import MEANINGS, Line, Row, Timing, in_words
-from hlotag.profiles.table import operation_in_words
+from hlotag.profiles.table import in_bytes, operation_in_words
 
 # Limit of bars and of instructions.
 _BARS, _HOT = 60, 60
@@ -29,6 +29,7 @@ def _body(profile: Timing) -> Iterator[str]:
     yield f'<p id="facts">{escape(_facts(profile))}</p></header>'
     for key, phases, lines in profile.tables():
         yield from _bars(key, phases, lines, profile.rest)
+    yield from _communication(profile)
     yield from _hottest(profile)
     yield "<footer><h2>What the rows without a key are</h2><dl>"
     yield "".join(f"<dt>{escape(row.value)}</dt><dd>{escape(MEANINGS[row.value])}</dd>" for row in profile.rest)
@@ -69,6 +70,25 @@ def _bar(name: str, segments: Sequence[tuple[str, float]], longest: float, share
     svg = f'<svg viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" role="img">{"".join(drawn)}</svg>'
     numbers = f'<span class="time">{in_words(seconds)}</span><span class="share">{share:.1%}</span>'
     return f'<li><span class="{look}">{name}</span>{svg}{numbers}</li>'
+
+
+def _communication(profile: Timing) -> Iterator[str]:
+    if not profile.transfers:
+        return
+    yield '<section id="communication"><h2>Communication</h2><p>Exposed: the device computed nothing meanwhile.</p>'
+    yield '<div class="scroll"><table><thead><tr><th>collective</th><th class="number">bytes</th><th class="number">devices</th>'
+    yield '<th class="number">time</th><th class="number">exposed</th><th>for</th><th>phase</th><th>line</th><th>scope</th>'
+    yield "<th>tags</th></tr></thead><tbody>"
+    for each in profile.transfers[:_HOT]:
+        numbers = (in_bytes(each.bytes), str(each.group or "all"), in_words(each.seconds), in_words(each.exposed))
+        texts = (each.operation, each.phase, each.source, each.scope, ", ".join(each.tags))
+        yield (
+            f"<tr><td><code>{escape(each.name)}</code></td>"
+            + "".join(f'<td class="number">{text}</td>' for text in numbers)
+            + "".join(f"<td>{escape(text)}</td>" for text in texts)
+            + "</tr>"
+        )
+    yield "</tbody></table></div></section>"
 
 
 def _hottest(profile: Timing) -> Iterator[str]:

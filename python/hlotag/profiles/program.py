@@ -67,6 +67,8 @@ class Program:
         self._inside = group((instruction.kernel, instruction) for instruction in instructions)
         self._callees = group((each.caller, each.kernel) for each in instructions if each.caller)
         self._opcodes = {instruction.name: instruction.opcode for instruction in instructions}
+        self.collectives = {instruction.name: instruction for instruction in instructions if instruction.collective}
+        """The collectives and the ends of their asynchronous pairs, by name."""
         self._parts: dict[str, tuple[Part, ...]] = {}
 
     @classmethod
@@ -120,6 +122,10 @@ class Program:
     def values(self, op: Op) -> Mapping[str, str]:
         """The tags of an operation, value by key."""
         return self._values.get(op.id, {})
+
+    def served_by(self, op: Op) -> Op:
+        """The operation that takes the gathered value, or makes the summed one, of a collective that XLA inserted; or `op`."""
+        return self._ops[op.derived_from[0]] if op.inserted and op.derived_from else op
 
     def parts(self, name: str) -> tuple[Part, ...]:
         """Divides what runs as one, and what it runs, among the operations by the work of the instructions.

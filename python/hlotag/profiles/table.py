@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hlotag._text import printable
 from hlotag.audits.render.table import plain_text
-from hlotag.profiles.model import ADDED, Hot, Line, Row, Timing
+from hlotag.profiles.model import ADDED, Hot, Line, Timing
 
 # Limit of listed values and instructions.
 _LINES, _HOT = 40, 10
@@ -31,7 +31,9 @@ def renderable(profile: Timing, width: int) -> RenderableType:
     """Renders a profile for rich: the sentence, a table for each key, and the instructions that take most time."""
     unit = _Unit(profile.total_seconds)
     parts: list[RenderableType] = [Text(printable(profile.sentence), "bold")]
-    parts += [_table(unit, each, profile.rest, width) for each in profile.tables()]
+    parts += [_table(unit, each, profile, width) for each in profile.tables()]
+    if profile.transfers:
+        parts.append(_communication(unit, profile, width))
     if profile.instructions:
         parts.append(_hottest(unit, profile, width))
     return Group(*parts, *(Text(printable(f"note: {note}"), "dim") for note in profile.notes))
@@ -54,10 +56,11 @@ def operation_in_words(hot: Hot) -> str:
     return f"{hot.operation}{more}" if hot.operation else ADDED
 
 
-def _table(unit: _Unit, table_of: tuple[str, Sequence[str], Sequence[Line]], rest: Sequence[Row], width: int) -> Table:
+def _table(unit: _Unit, table_of: tuple[str, Sequence[str], Sequence[Line]], profile: Timing, width: int) -> Table:
     key, phases, lines = table_of
+    rest, shows_exposed = profile.rest, bool(profile.transfers)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    columns = (*phases, unit.name, "share")
+    columns = (*phases, unit.name, "share", *(["exposed"] if shows_exposed else []))
     room = width - sum(max(len(column), _NUMBER) + _PADDING for column in columns)
     table.add_column(printable(key), overflow="ellipsis", no_wrap=True, max_width=max(12, room))
     for column in columns:
@@ -65,7 +68,8 @@ def _table(unit: _Unit, table_of: tuple[str, Sequence[str], Sequence[Line]], res
     for line in lines[:_LINES]:
         times = [unit(line.rows[phase].seconds) if phase in line.rows else "·" for phase in phases]
         name = Text(printable(line.value)) if line.value else Text(f"without {printable(key)}", "dim")
-        table.add_row(name, *times, unit(line.seconds), f"{line.share:.1%}")
+        exposed = [unit(line.exposed) if line.exposed else "·"] if shows_exposed else []
+        table.add_row(name, *times, unit(line.seconds), f"{line.share:.1%}", *exposed)
     others = [(row.value, row.seconds, row.share) for row in rest]
     if left := lines[_LINES:]:
         others.insert(0, (f"{len(left)} more", sum(line.seconds for line in left), sum(line.share for line in left)))
@@ -73,6 +77,31 @@ def _table(unit: _Unit, table_of: tuple[str, Sequence[str], Sequence[Line]], res
     for name, seconds, share in others:
         table.add_row(Text(name, "dim"), *("" for _ in phases), unit(seconds), f"{share:.1%}")
     return table
+
+
+def _communication(unit: _Unit, profile: Timing, width: int) -> Table:
+    """The collectives: how long they took, and how much of that the device only communicated."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    wide = width >= _WIDE
+    columns = {"collective": 24, "bytes": 9, "devices": 7, unit.name: 9, "exposed": 9, "for": 26 if wide else 20}
+    columns |= {"phase": 10, "source": 20, "scope": max(16, width - 136)} if wide else {}
+    for column, most in columns.items():
+        justify = "right" if column in ("bytes", "devices", unit.name, "exposed") else "left"
+        table.add_column(column, justify=justify, overflow="ellipsis", no_wrap=True, max_width=most)
+    for each in profile.transfers[:_HOT]:
+        name = each.name if each.collective in each.name else f"{each.name} ({each.collective})"
+        numbers = (in_bytes(each.bytes), str(each.group or "all"), unit(each.seconds), unit(each.exposed))
+        cells = (name, *numbers, each.operation, each.phase, each.source, each.scope)
+        table.add_row(*(Text(printable(cell)) for cell in cells[: len(table.columns)]))
+    return table
+
+
+def in_bytes(size: int) -> str:
+    """Formats a size: `4.0 KiB`."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} B"
 
 
 def _hottest(unit: _Unit, profile: Timing, width: int) -> Table:

@@ -50,6 +50,7 @@ class Device:
         runs: By event, what identifies its run of the program; None for other programs, empty on accelerators.
         steps: The steps, each from its start to its end.
         beside: Seconds of transfers and collectives that ran beside the instructions.
+        transfers: What ran beside them, on a TPU: the instruction, start and end of each.
     """
 
     name: str
@@ -60,6 +61,12 @@ class Device:
     runs: list[Any] = field(default_factory=list)
     steps: list[_Span] = field(default_factory=list)
     beside: float = 0.0
+    transfers: list[tuple[str, float, float]] = field(default_factory=list)
+
+    @property
+    def communicating(self) -> set[str]:
+        """The names of instructions that run, or have transfers beside them."""
+        return {*self.names, *(name for name, _, _ in self.transfers)}
 
     def add(self, name: str, lane: int, start: float, end: float) -> None:
         """Adds an event."""
@@ -133,7 +140,8 @@ class _Reader:
             for event in line.events:
                 self._add_kernel(device, event, runs)
         if _ASYNC in lines:
-            device.beside = sum(event.duration_ns for event in lines[_ASYNC].events) / 1e9
+            device.transfers = [(_instruction_of(each.name), each.start_ns, each.end_ns) for each in lines[_ASYNC].events]
+            device.beside = sum(end - start for _, start, end in device.transfers) / 1e9
 
     def read_host(self, plane: Any) -> None:
         """Reads the plane of the host: its threads run the instructions of CPU devices, and mark steps."""

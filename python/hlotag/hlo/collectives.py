@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does a collective exchange, and among how many devices?"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from hlotag.hlo import opcodes
+from hlotag.hlo.module import Instruction
+
+
+class Collective(NamedTuple):
+    """A collective, or an end of its asynchronous pair.
+
+    Attributes:
+        opcode: Without "-start" and "-done": "all-gather".
+        start: The name of the instruction that starts it: the end of a pair names the start, others themselves.
+        group: How many devices exchange values; 0 if the instruction does not say, which is all devices.
+    """
+
+    opcode: str
+    start: str
+    group: int
+
+
+def read_collective(instruction: Instruction) -> Collective | None:
+    """What an instruction says of the collective that it is; None for other instructions."""
+    opcode = opcodes.collective_of(instruction)
+    if not opcode:
+        return None
+    start = instruction.operands[0] if instruction.opcode.endswith("-done") and instruction.operands else instruction
+    inner = [called.root for called in start.called] if start.opcode.startswith("async-") else []
+    return Collective(opcode, start.name, _group_of((inner or [start])[0]))
+
+
+def _group_of(instruction: Instruction) -> int:
+    """The size of a group, in any of the forms of `HloInstructionProto`; of a permutation, the two devices of a pair."""
+    proto = instruction.proto
+    if opcodes.base(instruction.opcode) == "collective-permute":
+        return 2
+    groups = list(proto.replica_groups) or list(proto.collective_device_list.replica_groups)
+    if groups:
+        return max(len(group.replica_ids) for group in groups)
+    for iota in (proto.iota_groups, proto.collective_device_list.iota):
+        if iota.num_devices_per_group:
+            return iota.num_devices_per_group
+    sizes = [axis.size for axis in proto.mesh_groups.mesh.axes]
+    chosen = [axis.sub_axis.size or sizes[axis.mesh_axis_index] for axis in proto.mesh_groups.axes]
+    return math.prod(chosen) if chosen else 0

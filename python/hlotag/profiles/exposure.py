@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long did collectives take, and how much of that time did the device compute nothing?"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlotag.profiles.trace import Device
+
+_Floats = NDArray[np.float64]
+_Span = tuple[str, float, float]
+
+
+@dataclass
+class Exposure:
+    """The runs of collectives in the steps of a device.
+
+    Attributes:
+        names: By run, the instruction that starts it.
+        step: By run, the step.
+        seconds: By run, the time from its start to its end.
+        exposed: By run, the part of it in which the device computed nothing. Collectives that run at once have equal parts, so
+            the sum is the time in which the device only communicated.
+    """
+
+    names: list[str]
+    step: NDArray[np.int64]
+    seconds: _Floats
+    exposed: _Floats
+
+
+def measure(device: Device, starts: Mapping[str, str], computing: Container[str]) -> Exposure:
+    """Finds the runs of collectives.
+
+    Args:
+        device: What ran.
+        starts: By the name of a collective, or of the end of its asynchronous pair, the instruction that starts it.
+        computing: The instructions that compute: no collectives, and no loops, which only run others.
+    """
+    spans = sorted(_spans(device, starts), key=lambda span: span[1])
+    steps = np.array(device.steps, np.float64).reshape(-1, 2)
+    if not spans or not len(steps):
+        return Exposure([], np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    begins = np.array([start for _, start, _ in spans])
+    step = np.searchsorted(steps[:, 0], begins, side="right") - 1
+    inside = (step >= 0) & (begins < steps[np.maximum(step, 0), 1])
+    begins, step = begins[inside], step[inside]
+    ends = np.minimum(np.array([end for _, _, end in spans])[inside], steps[step, 1])
+    others = [n for n, name in enumerate(device.names) if name in computing]
+    exposed = _alone(begins, ends, np.array(device.starts)[others], np.array(device.ends)[others]) / 1e9
+    names = [name for (name, _, _), kept in zip(spans, inside, strict=True) if kept]
+    return Exposure(names, step, (ends - begins) / 1e9, exposed)
+
+
+def _spans(device: Device, starts: Mapping[str, str]) -> Iterator[_Span]:
+    """Yields each run of a collective: its first instruction, start and end.
+
+    That is the transfer, if the trace has it; from the start of an asynchronous pair to the end of its other end, if the trace
+    has both; or else the event of the instruction.
+    """
+    transfers = [span for span in device.transfers if span[0] in starts]
+    yield from transfers
+    seen = {name for name, _, _ in transfers}
+    events: dict[str, list[tuple[float, float]]] = {}
+    for name, start, end in zip(device.names, device.starts, device.ends, strict=True):
+        if name in starts and starts[name] not in seen:
+            events.setdefault(name, []).append((start, end))
+    for name, found in events.items():
+        first = starts[name]
+        ends = [each for other, each in events.items() if starts[other] == first and other != first]
+        if name != first:
+            if first not in events:
+                yield from ((first, start, end) for start, end in found)
+        elif ends and len(ends[0]) == len(found):
+            yield from ((first, start, end) for (start, _), (_, end) in zip(sorted(found), sorted(ends[0]), strict=True))
+        else:
+            yield from ((first, start, end) for start, end in found)
+
+
+def _alone(begins: _Floats, ends: _Floats, starts: _Floats, stops: _Floats) -> _Floats:
+    """By span, its part of the time in which only spans run; `starts` and `stops` are those of what else runs."""
+    instants = np.concatenate([begins, ends, starts, stops])
+    ones, others = np.ones(len(begins), np.int64), np.ones(len(starts), np.int64)
+    order = np.argsort(instants, kind="stable")
+    spans = np.cumsum(np.concatenate([ones, -ones, 0 * others, 0 * others])[order])
+    computing = np.cumsum(np.concatenate([0 * ones, 0 * ones, others, -others])[order])
+    instants = instants[order]
+    is_alone = (computing[:-1] == 0) & (spans[:-1] > 0)
+    part = np.concatenate([[0.0], np.cumsum(np.where(is_alone, np.diff(instants) / np.maximum(spans[:-1], 1), 0.0))])
+    return np.interp(ends, instants, part) - np.interp(begins, instants, part)
