@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     import jax
     from jaxlib.mlir import ir
 
+    from hlotag.errors import Diagnostic
+
 _MAX_DEPTH = 128  # of operations in regions; at about 200 XLA's threads overflow their stacks
 # Operations up to which XLA's modules after its passes are written and read by default: about sixty copies.
 _MAX_OPS = 5_000
@@ -128,24 +130,31 @@ def audit_and_compile(
     `jax.stages.Lowered`.
     """
     with recording() as stage:
-        with kept_reports() as reports, step("lowering"):
-            lowered = _lower(fun, *args, **kwargs)
+        with step("lowering"):
+            lowered, reports = _lower(fun, args, kwargs)
         further = (options or {}).get(_compat.modules.platform_of(lowered), {})
         found, compiled = _audit_and_compile_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
     return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), lowered, compiled)
 
 
-def _lower(fun: Any, *args: Any, **kwargs: Any) -> Any:
-    """Lowers a function, jitted or not. Raises ArgumentError if its `lower` makes no `jax.stages.Lowered`."""
+def _lower(fun: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[Diagnostic]]:
+    """Lowers a function, jitted or not. Returns what passes reported of the program, too.
+
+    Raises ArgumentError if its `lower` makes no `jax.stages.Lowered`.
+    """
     import jax.stages
 
-    lowered = getattr(fun, "lower", jax.jit(fun).lower)(*args, **kwargs)
+    jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
+    if isinstance(jitted, type(jax.jit(show))):  # A trace may evaluate, and so lower, other programs.
+        jitted, args, kwargs = jitted.trace(*args, **kwargs), (), {}
+    with kept_reports() as reports:
+        lowered = jitted.lower(*args, **kwargs)
     if not isinstance(lowered, jax.stages.Lowered):
         lowered = getattr(lowered, "lowered", lowered)  # equinox.filter_jit wraps the Lowered.
     if not isinstance(lowered, jax.stages.Lowered):
         made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
         raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {show(fun)}.lower made a {made}; pass jax.jit of it")
-    return lowered
+    return lowered, reports
 
 
 def recording() -> AbstractContextManager[Any]:

@@ -22,7 +22,6 @@ from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
 from hlotag.hlo.opcodes import Kind, kind_of
-from hlotag.hlo.origins import without_numbers
 from hlotag.hlo.restore import tags_of
 
 _FILE = re.compile(
@@ -190,6 +189,8 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
         states = States(program.ops, program.tags, found)
         states.history = history
         tags_found = [_unknown_if_ambiguous(tag, lineage) for tag in states.find()]
+        # The HLO stage was on.
+        is_numbered = any("\x01" in i.op_name for i in first.instructions())
         judged = effects.keys_to_judge({tag.key for tag in tags_found}, platform)
         schedule = Schedule(last, states.computing.by_op()) if judged else None
         return Audit(
@@ -200,22 +201,23 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
             effects=effects.find(tags_found, states.ops, schedule, None, platform),
             platform=platform,
             has_program=False,
-            notes=_notes(first, last, tags_found),
+            hlo_stage=is_numbered or None,
+            notes=_notes(first, last, tags_found, is_numbered=is_numbered),
             instruction_count=len(last),
         )
 
 
-def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag]) -> list[str]:
+def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag], *, is_numbered: bool) -> list[str]:
     """The limits of an audit without the program."""
     notes = []
     if unknown := sum(tag.state == TagState.UNKNOWN for tag in tags):
         tagged = sum(bool(tags_of(i.entries)) for i in last.instructions())
         notes.append(
-            f"The dump does not say where {unknown} of {len(tags)} tags went, because several operations have one name. "
+            f"The modules do not say where {unknown} of {len(tags)} tags went, because several operations have one name. "
             f"{count(tagged, 'instruction')} of the optimized module {'has' if tagged == 1 else 'have'} tags. To follow "
             "each tag, audit the program: hlotag.audit(function, ...)."
         )
-    if first is not last and any(without_numbers(i.op_name) != i.op_name for i in first.instructions()):
+    if first is not last and is_numbered:
         notes.append("A tag that hlotag's HLO stage restored counts as kept.")
     return notes
 

@@ -35,8 +35,8 @@ _CSE = "cse"
 # By pass, why it removes an operation. Other passes rewrite for several reasons.
 _REASONS = {_CSE: "equal to another", "constant_folding": "computed at compile time", "dce": "not needed"}
 _NO_WORK = 0, 0, 0, 0
-# A fusion computes what is in it.
-_NEVER_COMPUTES = {"constant", "fusion", "parameter"}
+# These compute no operation of the program: what is in a fusion does.
+_ONLY_THEMSELVES = {"constant", "fusion", "parameter"}
 
 
 class Computing:
@@ -55,7 +55,7 @@ class Computing:
         self._carriers: dict[int, list[Instruction]] = {}
         self._ops_of: dict[Instruction, list[int]] = {}
         for instruction, numbers in found.joined.items():
-            if numbers and instruction.opcode not in _NEVER_COMPUTES and not is_glue_call(instruction):
+            if numbers and not is_glue_call(instruction):
                 self._add(instruction, [n for n in numbers if self._is_known(instruction, n)])
         for instruction, numbers in found.inserted.items():
             for number in numbers:
@@ -64,6 +64,8 @@ class Computing:
 
     def _is_known(self, instruction: Instruction, number: int) -> bool:
         """Whether an instruction is one of an operation, rather than a nameless helper that XLA made where it folded that."""
+        if instruction.opcode in _ONLY_THEMSELVES:
+            return self._ops[number].name == instruction.opcode  # In an audit of HLO alone.
         if number in self._found.named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY:
             return True
         # The HLO stage also tags helpers.
