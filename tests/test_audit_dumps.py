@@ -187,7 +187,8 @@ def test_the_pass_that_split_a_product_lost_a_part_of_its_tag():
 
     def named(body):
         text = f"HloModule m\n\nENTRY main {{\n p = f32[8,8]{{1,0}} parameter(0)\n {body}\n}}"
-        return {i: (0,) for i in HloModule(_compat.runtime.hlo_from_text(text)).instructions() if i.opcode != "parameter"}
+        instructions = HloModule(_compat.runtime.hlo_from_text(text)).instructions()
+        return [(i.opcode, (0,), i.entries) for i in instructions if i.opcode != "parameter"]
 
     history = History([Op(0, "stablehlo.dot_general")], {0: {("k", "v"): None}})
     for by in ("", "layout"):

@@ -302,9 +302,8 @@ def _read_passes(folder: Path, read: program.Program, history: History) -> list[
     except ParseError:
         return [_NOT_DUMPED]
     first, last = dump.ends
-    with no_collection():
-        for name, file in track([("", first), *dump.passes, ("", last)], "reading passes"):
-            history.add(name, read.follow(dumps.read(file)))
+    for name, file in track([("", first), *dump.passes, ("", last)], "reading passes"):
+        history.add(name, read.read_names(dumps.read(file, is_own=True)))
     return []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from hlotag._util.progress import step, track
 from hlotag.audits import effects
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.instructions import Instructions, Lineage
-from hlotag.audits.joined import Joined
+from hlotag.audits.joined import Joined, Named
 from hlotag.audits.model import Tag, TagState
 from hlotag.audits.states import History, States, no_collection
 from hlotag.audits.views import Audit
@@ -118,12 +118,13 @@ def pass_name(what: str) -> str:
     return what.split(".")[1] if found["name"] == _PIPELINE else found["name"]
 
 
-def read(file: Path) -> HloModule:
-    """Reads a dump: a serialized `HloProto`, or HLO text. Raises ParseError if it is neither."""
+def read(file: Path, *, is_own: bool = False) -> HloModule:
+    """Reads a dump: a serialized `HloProto`, or HLO text. Raises ParseError if it is neither; one of this process is sound."""
     if file.name.endswith(".pb"):
         from hlotag.hlo import proto
 
-        return _check(HloModule(proto.module_of_dump(file.read_bytes(), f"{file}")), file)
+        module = HloModule(proto.module_of_dump(file.read_bytes(), f"{file}"))
+        return module if is_own else _check(module, file)
     from hlotag import _compat
 
     try:
@@ -172,17 +173,17 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
     `first` is `last` if there is only the optimized module; `passes` are names of passes, each with the module after it, in
     order.
     """
+    program = Instructions(first)
+    lineage = Lineage(first, program)
+    history = History(program.ops, program.tags)
+    for number, (name, module) in enumerate(passes):
+        if not number:
+            history.add("", _rows(lineage.named))
+        history.add(name, _rows(lineage.follow(module)))
     with step("following tags"), no_collection():
-        program = Instructions(first)
-        lineage = Lineage(first, program)
-        history = History(program.ops, program.tags)
-        for number, (name, module) in enumerate(passes):
-            if not number:
-                history.add("", lineage.named)
-            history.add(name, lineage.follow(module))
         named = lineage.named if first is last else lineage.follow(last)
         if history.is_known:
-            history.add("", named)
+            history.add("", _rows(named))
         joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
         joined = {i: () if i in lineage.ambiguous else found for i, found in joined.items()}
         found = Joined(last, named, joined, fusions=last.fusions)
@@ -205,6 +206,10 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
             notes=_notes(first, last, tags_found, is_numbered=is_numbered),
             instruction_count=len(last),
         )
+
+
+def _rows(named: Named) -> Iterator[tuple[str, Sequence[int], Mapping[str, str]]]:
+    return ((i.opcode, numbers, i.entries) for i, numbers in named.items() if numbers)
 
 
 def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag], *, is_numbered: bool) -> list[str]:
