@@ -221,3 +221,16 @@ def test_a_dump_of_operations_that_nothing_tells_apart_says_so(tmp_path):
     assert re.search(
         r"because several operations have one name\. \d+ instructions of the optimized module have tags\.", audit.notes[0]
     )
+
+
+def test_a_file_of_hlo_and_a_compiled_program_are_audited_alike(tmp_path, capsys):
+    with hlotag.stage():
+        compiled = (
+            jax.jit(one_scan(lambda **entries: hlotag.tagged(entries))).lower(jnp.ones((4, 8)), jnp.ones((2, 8, 8))).compile()
+        )
+    (tmp_path / "m.hlo").write_text(compiled.as_text())
+    expected = hlotag.audit(compiled)
+    assert expected.tags and hlotag.audit(tmp_path / "m.hlo").counts == expected.counts
+    assert main(["audit", str(tmp_path / "m.hlo"), "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["notes"] == expected.notes and not document["has_program"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
 from hlotag._util import interrupts
-from hlotag._util.arguments import show
+from hlotag._util.arguments import check_flag, check_no_parameters, show
 from hlotag._util.deep import with_room
 from hlotag._util.groups import group
 from hlotag._util.progress import step, track
@@ -60,7 +60,9 @@ _NO_BASELINE = "XLA cannot compile the program without the tags, so effects are 
 _NOT_DUMPED = "XLA wrote no modules here, so its passes are not named."
 
 
-def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False, effects: bool = True, **kwargs: Any) -> Audit:
+def audit(
+    fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool | None = None, effects: bool | None = None, **kwargs: Any
+) -> Audit:
     """Finds out where every tag of a program went: through autodiff, hlotag's passes and XLA's passes.
 
     Lowers the program in the active stage (by JAX alone without one) and compiles it outside JAX's caches, with locations that
@@ -68,19 +70,20 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
 
     Args:
         fun: A function, jitted or not; a `jax.stages.Lowered` or `jax.stages.Compiled`; or the path of a folder with modules that
-            XLA dumped.
+            XLA dumped, or of a file of HLO.
         *args: The function's arguments: arrays, or `jax.ShapeDtypeStruct`s.
         xla_passes: Whether to name the XLA pass behind every state, for programs of any size. By default, passes are named for
-            tags that need attention, if the module has at most 4 MiB. Ignored for a folder, whose dumps are all read.
-        effects: Whether to compile a second time, without the tags that the compiler reads, and to compare. Without the
-            comparison, effects have no verdict. Programs without such tags are compiled once.
-        **kwargs: The function's keyword arguments.
+            lost tags, if the program has at most 5,000 operations. Ignored for a folder, whose dumps are all read.
+        effects: Whether to compile a second time, without the tags that the compiler reads, and to compare; True by default.
+            Without the comparison, effects have no verdict. Programs without such tags are compiled once.
+        **kwargs: The function's keyword arguments. Pass those that are called `xla_passes` or `effects` by position.
 
     Returns:
         The audit.
 
     Raises:
-        ArgumentError: `fun` is something else, or arguments are given for a `Lowered`, a `Compiled` or a folder.
+        ArgumentError: `fun` is something else, arguments are given for a `Lowered`, a `Compiled` or a folder, or an option is
+            also a parameter of the function.
         ParseError: The folder has no modules that XLA dumped.
 
     Examples:
@@ -93,25 +96,36 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     """
     import jax.stages
 
+    given = {"xla_passes": xla_passes, "effects": effects}
+    check_no_parameters("hlotag.audit", fun, given, "audit jax.jit(f).lower(...), which takes every argument")
+    for name, value in given.items():
+        check_flag(f"{name}=", False if value is None else value)
+    options: Any = {"xla_passes": bool(xla_passes), "compare": effects is None or effects}
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
         raise ArgumentError(f"a {type(fun).__name__} is audited without arguments; pass arguments only with a function")
     if isinstance(fun, jax.stages.Lowered):
-        return audit_lowered(fun, xla_passes=xla_passes, compare=effects)
+        return audit_lowered(fun, **options)
     if isinstance(fun, jax.stages.Compiled):
         return audit_compiled(fun)
     if isinstance(fun, (str, os.PathLike)):
         return dumps.audit_dumps(Path(fun))
     if not callable(fun):
         raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
-    return audit_and_compile(fun, args, kwargs, xla_passes=xla_passes, compare=effects).audit
+    return audit_and_compile(fun, args, kwargs, **options).audit
 
 
 @dataclasses.dataclass(frozen=True)
 class Audited:
-    """A program with its audit: its `jax.stages.Lowered`, and the `jax.stages.Compiled` whose instructions the audit names."""
+    """A program with its audit.
+
+    Attributes:
+        audit: The audit.
+        args_info: What JAX knows of its arguments: types, and which are donated.
+        compiled: The `jax.stages.Compiled` whose instructions the audit names.
+    """
 
     audit: Audit
-    lowered: jax.stages.Lowered
+    args_info: Any
     compiled: jax.stages.Compiled
 
 
@@ -124,17 +138,24 @@ def audit_and_compile(
     compare: bool = False,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Audited:
-    """Audits a function, and keeps what it was compiled to. Most options are those of `audit`.
+    """Audits a function, a `Lowered` or a `Compiled`, and keeps what it was compiled to. Most options are those of `audit`.
 
     `options` are further options of the compiler, by JAX's name of a platform. Raises ArgumentError if `fun.lower` makes no
     `jax.stages.Lowered`.
     """
+    import jax.stages
+
+    if isinstance(fun, jax.stages.Compiled):
+        return Audited(audit_compiled(fun), fun.args_info, fun)
+    if isinstance(fun, jax.stages.Lowered):
+        further = (options or {}).get(_compat.modules.platform_of(fun), {})
+        return Audited(*_audit_and_compile_lowered(fun, xla_passes=xla_passes, compare=compare, options=further))
     with recording() as stage:
         with step("lowering"):
             lowered, reports = _lower(fun, args, kwargs)
         further = (options or {}).get(_compat.modules.platform_of(lowered), {})
-        found, compiled = _audit_and_compile_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
-    return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), lowered, compiled)
+        found, *made = _audit_and_compile_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
+    return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), *made)
 
 
 def _lower(fun: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[Diagnostic]]:
@@ -171,7 +192,8 @@ def audit_lowered(lowered: jax.stages.Lowered, *, xla_passes: bool = False, comp
 
 def _audit_and_compile_lowered(
     lowered: jax.stages.Lowered, *, xla_passes: bool, compare: bool, options: Mapping[str, Any] | None = None
-) -> tuple[Audit, Any]:
+) -> tuple[Audit, Any, Any]:
+    """The audit, what is known of the arguments, and the executable."""
     further = options or {}
     original: Any = lowered.compiler_ir("stablehlo")
     module = _compat.modules.read_bytecode(to_bytecode(original))
@@ -185,7 +207,8 @@ def _audit_and_compile_lowered(
     with _prepare(module, hlo_stage.stage_of(original)):
         platform = _compat.modules.platform_of(lowered)
         found, executable = _compile_and_audit(read, compiled, platform, xla_passes=xla_passes, compare=compare)
-    return dataclasses.replace(found, dropped=tags.find_dropped(original), source_root="/"), executable
+    found = dataclasses.replace(found, dropped=tags.find_dropped(original), source_root="/")
+    return found, lowered.args_info, executable
 
 
 def audit_module(
@@ -318,10 +341,7 @@ def _depth(module: ir.Module) -> int:
 
 def audit_compiled(compiled: jax.stages.Compiled) -> Audit:
     """Audits a `jax.stages.Compiled`, which has only its optimized module: lost tags are not found."""
-    module = of_executable(compiled)[0]
-    found = dumps.of_modules(module, module)
-    note = "A compiled program has only its optimized module: the audit cannot find tags that XLA removed."
-    return dataclasses.replace(found, notes=[*found.notes, note], source_root="/")
+    return dataclasses.replace(dumps.audit_optimized(of_executable(compiled)[0]), source_root="/")
 
 
 def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | None) -> Joined:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ _FILE = re.compile(
 )
 _PASS = re.compile(r"\.after_(?P<name>.+?)(?:\.before_.*)?$")
 _PIPELINE = "pipeline-start"
+_ONLY_OPTIMIZED = "Of an optimized module alone, an audit cannot find tags that XLA removed."
 
 
 @dataclass
@@ -149,12 +151,15 @@ def _check(module: HloModule, file: Path) -> HloModule:
     return module
 
 
-def audit_dumps(folder: Path, module: str | None = None) -> Audit:
-    """Audits the module in the folder of `--xla_dump_to` whose name has `module` in it; by default, the largest.
+def audit_dumps(path: Path, module: str | None = None) -> Audit:
+    """Audits HLO: a file with a module; or the module in the folder of `--xla_dump_to` whose name has `module` in it.
 
-    Instructions are followed by name and `op_name`. If these are ambiguous, the state of a tag is unknown. Raises ParseError if
-    there is no such module, or a file cannot be read.
+    By default, the module of a folder is the largest. Instructions are followed by name and `op_name`. If these are ambiguous,
+    the state of a tag is unknown. Raises ParseError if there is no such module, or a file cannot be read.
     """
+    if os.path.isfile(path):  # `Path.is_file` raises if the name is too long.
+        return audit_optimized(read(path))
+    folder = path
     dumps = find(folder)
     chosen = [dump for dump in dumps if module is None or module in dump.name]
     if not chosen:
@@ -165,6 +170,12 @@ def audit_dumps(folder: Path, module: str | None = None) -> Audit:
     passes = ((name, read(file)) for name, file in track(dump.passes, "reading passes"))
     platform = dump.ends[1].name.split(".")[2].partition("_after")[0]
     return of_modules(first, last, passes, platform if platform != "after" else "")
+
+
+def audit_optimized(module: HloModule) -> Audit:
+    """Audits an optimized module of which nothing else is known."""
+    found = of_modules(module, module)
+    return dataclasses.replace(found, notes=[*found.notes, _ONLY_OPTIMIZED])
 
 
 def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, HloModule]] = (), platform: str = "") -> Audit:
