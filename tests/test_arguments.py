@@ -134,3 +134,24 @@ def test_types_of_results_are_public(monkeypatch):
     (tag,) = audit.tags
     assert (type(audit), type(tag), type(tag.state)) == (hlotag.Audit, hlotag.Tag, hlotag.TagState)
     assert isinstance(tag.op, hlotag.Op) and isinstance(tag.origin, hlotag.Origin)
+
+
+def test_an_option_and_a_parameter_of_one_name_are_told_apart():
+    def f(x, effects, steps=1):
+        return jnp.sin(x) * effects * steps
+
+    assert hlotag.audit(f, X, X).counts == hlotag.audit(jax.jit(f).lower(X, effects=X), effects=False).counts
+    for call, given in ((hlotag.audit, {"effects": X}), (hlotag.profile, {"effects": X, "steps": X})):
+        with pytest.raises(hlotag.ArgumentError, match=r"(effects|steps)= is an option of hlotag\.\w+ and .* by position"):
+            call(f, X, **given)
+    with pytest.raises(hlotag.ArgumentError, match="xla_passes= must be True or False, got"):
+        hlotag.audit(lambda x: x, X, xla_passes=X)
+
+
+@pytest.mark.parametrize("stage", ["lower", "compile"])
+def test_a_lowered_and_a_compiled_program_are_profiled(stage):
+    with hlotag.stage():
+        program = jax.jit(lambda x: hlotag.tag(x @ x, {"k": "v"})).lower(X)
+        program = program if stage == "lower" else program.compile()
+        profile = hlotag.profile(program, X, steps=2)
+    assert {(row.key, row.value) for row in profile.rows} >= {("k", "v")}

@@ -97,7 +97,7 @@ def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, ev
         assert tag.op.phase == phase
         assert tag.state in (TagState.UNKNOWN, state) or {state, tag.state} <= {*THERE}, (str(tag), state)
     unknown = Counter(tag.state for tag in audit.tags)[TagState.UNKNOWN]
-    assert bool(unknown) == any("does not say where" in note for note in audit.notes)
+    assert bool(unknown) == any("do not say where" in note for note in audit.notes)
     assert unknown < len(audit.tags) or make is unrolled
     if tagging == "hlotag" and every_pass:
         assert unknown < len(audit.tags) / 4
@@ -187,7 +187,8 @@ def test_the_pass_that_split_a_product_lost_a_part_of_its_tag():
 
     def named(body):
         text = f"HloModule m\n\nENTRY main {{\n p = f32[8,8]{{1,0}} parameter(0)\n {body}\n}}"
-        return {i: (0,) for i in HloModule(_compat.runtime.hlo_from_text(text)).instructions() if i.opcode != "parameter"}
+        instructions = HloModule(_compat.runtime.hlo_from_text(text)).instructions()
+        return [(i.opcode, (0,), i.entries) for i in instructions if i.opcode != "parameter"]
 
     history = History([Op(0, "stablehlo.dot_general")], {0: {("k", "v"): None}})
     for by in ("", "layout"):
@@ -220,3 +221,16 @@ def test_a_dump_of_operations_that_nothing_tells_apart_says_so(tmp_path):
     assert re.search(
         r"because several operations have one name\. \d+ instructions of the optimized module have tags\.", audit.notes[0]
     )
+
+
+def test_a_file_of_hlo_and_a_compiled_program_are_audited_alike(tmp_path, capsys):
+    with hlotag.stage():
+        compiled = (
+            jax.jit(one_scan(lambda **entries: hlotag.tagged(entries))).lower(jnp.ones((4, 8)), jnp.ones((2, 8, 8))).compile()
+        )
+    (tmp_path / "m.hlo").write_text(compiled.as_text())
+    expected = hlotag.audit(compiled)
+    assert expected.tags and hlotag.audit(tmp_path / "m.hlo").counts == expected.counts
+    assert main(["audit", str(tmp_path / "m.hlo"), "--json", "-"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["notes"] == expected.notes and not document["has_program"]

@@ -5,6 +5,7 @@ import os
 import signal
 import tempfile
 import threading
+import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -205,3 +206,20 @@ def test_disable_in_another_thread_waits_for_the_end_of_an_audit(kind, monkeypat
     assert hlotag.active() is None
     hlotag.disable()
     assert hlotag.audit(lowered).hlo_stage  # The stage in which it was lowered decides.
+
+
+def test_a_program_that_is_evaluated_while_another_is_traced_reports_nothing():
+    def f(x):
+        with jax.ensure_compile_time_eval():
+            c = jnp.sin(jnp.ones(3))
+        with jax.named_scope("a"):
+            return x * c
+
+    with hlotag.stage(rules=[hlotag.Rule({"p": "a"}, scope="a")]):
+        assert hlotag.audit(f, jnp.ones(3)).report.problems == ()
+
+
+def test_a_source_that_matches_nothing_names_the_files_of_the_program():
+    with warnings.catch_warnings(action="ignore"), hlotag.stage(rules=[hlotag.Rule({"p": "a"}, source="elsewhere.py")]):
+        (problem,) = hlotag.audit(lambda x: jnp.sin(x), jnp.ones(3)).report.problems
+    assert problem.kind == "unmatched rule" and problem.advice.endswith(f"Their lines are in {__file__}.")

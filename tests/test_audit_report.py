@@ -50,7 +50,7 @@ WELL = "on an instruction or went away with their operation"
         ((LOST, LOST, KEPT), f"2 of 3 tags need attention; all others are {WELL}."),
         (
             (LOST, TagState.UNKNOWN, KEPT),
-            f"1 of 3 tags needs attention; all others are {WELL}, but for 1 that the dump does not tell of.",
+            f"1 of 3 tags needs attention; all others are {WELL}, but for 1 that the modules do not tell of.",
         ),
     ],
 )

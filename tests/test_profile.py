@@ -154,7 +154,7 @@ def test_arguments_that_make_no_sense_are_errors():
         ((), {"trace_dir": "t"}, "needs audit="),
         ((loss,), {"steps": 0}, "steps=0: give the number of calls"),
         ((loss,), {"steps": True}, "steps=True"),
-        ((3,), {}, "needs a function, not int"),
+        ((3,), {}, "needs a function, a Lowered or a Compiled, not int"),
         ((loss,), {"audit": "a.json"}, "a function is audited before it runs"),
         ((loss,), {"trace_dir": "t"}, "or trace_dir="),
         ((loss, WEIGHTS, X), {"by": "no"}, "by='no'"),

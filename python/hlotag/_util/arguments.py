@@ -6,7 +6,7 @@ from __future__ import annotations
 import inspect
 import os
 import reprlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,20 @@ def check_choice(what: str, value: Any, choices: Collection[str], error: Error =
     if not isinstance(value, str) or value not in choices:  # An array would compare element by element.
         *others, last = [*map(repr, choices), *filter(None, [besides])]
         raise error(f"{what} must be {', '.join(others)} or {last}, got {show(value)}")
+
+
+def check_no_parameters(what: str, function: Any, given: Mapping[str, Any], instead: str) -> None:
+    """Raises if an option of `what` that is given, so not None, has the name of a parameter of the user's function."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # C++ functions have no signature.
+        return
+    for name, value in given.items():
+        if value is not None and name in parameters:
+            raise ArgumentError(
+                f"{name}= is an option of {what} and a parameter of {show(function)}: pass the function's argument by position, "
+                f"or {instead}"
+            )
 
 
 _RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)

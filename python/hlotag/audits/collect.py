@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
 from hlotag._util import interrupts
-from hlotag._util.arguments import show
+from hlotag._util.arguments import check_flag, check_no_parameters, show
 from hlotag._util.deep import with_room
 from hlotag._util.groups import group
 from hlotag._util.progress import step, track
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     import jax
     from jaxlib.mlir import ir
 
+    from hlotag.errors import Diagnostic
+
 _MAX_DEPTH = 128  # of operations in regions; at about 200 XLA's threads overflow their stacks
 # Operations up to which XLA's modules after its passes are written and read by default: about sixty copies.
 _MAX_OPS = 5_000
@@ -58,7 +60,9 @@ _NO_BASELINE = "XLA cannot compile the program without the tags, so effects are 
 _NOT_DUMPED = "XLA wrote no modules here, so its passes are not named."
 
 
-def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False, effects: bool = True, **kwargs: Any) -> Audit:
+def audit(
+    fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool | None = None, effects: bool | None = None, **kwargs: Any
+) -> Audit:
     """Finds out where every tag of a program went: through autodiff, hlotag's passes and XLA's passes.
 
     Lowers the program in the active stage (by JAX alone without one) and compiles it outside JAX's caches, with locations that
@@ -66,19 +70,20 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
 
     Args:
         fun: A function, jitted or not; a `jax.stages.Lowered` or `jax.stages.Compiled`; or the path of a folder with modules that
-            XLA dumped.
+            XLA dumped, or of a file of HLO.
         *args: The function's arguments: arrays, or `jax.ShapeDtypeStruct`s.
         xla_passes: Whether to name the XLA pass behind every state, for programs of any size. By default, passes are named for
-            tags that need attention, if the module has at most 4 MiB. Ignored for a folder, whose dumps are all read.
-        effects: Whether to compile a second time, without the tags that the compiler reads, and to compare. Without the
-            comparison, effects have no verdict. Programs without such tags are compiled once.
-        **kwargs: The function's keyword arguments.
+            lost tags, if the program has at most 5,000 operations. Ignored for a folder, whose dumps are all read.
+        effects: Whether to compile a second time, without the tags that the compiler reads, and to compare; True by default.
+            Without the comparison, effects have no verdict. Programs without such tags are compiled once.
+        **kwargs: The function's keyword arguments. Pass those that are called `xla_passes` or `effects` by position.
 
     Returns:
         The audit.
 
     Raises:
-        ArgumentError: `fun` is something else, or arguments are given for a `Lowered`, a `Compiled` or a folder.
+        ArgumentError: `fun` is something else, arguments are given for a `Lowered`, a `Compiled` or a folder, or an option is
+            also a parameter of the function.
         ParseError: The folder has no modules that XLA dumped.
 
     Examples:
@@ -91,25 +96,36 @@ def audit(fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool = False
     """
     import jax.stages
 
+    given = {"xla_passes": xla_passes, "effects": effects}
+    check_no_parameters("hlotag.audit", fun, given, "audit jax.jit(f).lower(...), which takes every argument")
+    for name, value in given.items():
+        check_flag(f"{name}=", False if value is None else value)
+    options: Any = {"xla_passes": bool(xla_passes), "compare": effects is None or effects}
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
         raise ArgumentError(f"a {type(fun).__name__} is audited without arguments; pass arguments only with a function")
     if isinstance(fun, jax.stages.Lowered):
-        return audit_lowered(fun, xla_passes=xla_passes, compare=effects)
+        return audit_lowered(fun, **options)
     if isinstance(fun, jax.stages.Compiled):
         return audit_compiled(fun)
     if isinstance(fun, (str, os.PathLike)):
         return dumps.audit_dumps(Path(fun))
     if not callable(fun):
         raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
-    return audit_and_compile(fun, args, kwargs, xla_passes=xla_passes, compare=effects).audit
+    return audit_and_compile(fun, args, kwargs, **options).audit
 
 
 @dataclasses.dataclass(frozen=True)
 class Audited:
-    """A program with its audit: its `jax.stages.Lowered`, and the `jax.stages.Compiled` whose instructions the audit names."""
+    """A program with its audit.
+
+    Attributes:
+        audit: The audit.
+        args_info: What JAX knows of its arguments: types, and which are donated.
+        compiled: The `jax.stages.Compiled` whose instructions the audit names.
+    """
 
     audit: Audit
-    lowered: jax.stages.Lowered
+    args_info: Any
     compiled: jax.stages.Compiled
 
 
@@ -122,30 +138,44 @@ def audit_and_compile(
     compare: bool = False,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Audited:
-    """Audits a function, and keeps what it was compiled to. Most options are those of `audit`.
+    """Audits a function, a `Lowered` or a `Compiled`, and keeps what it was compiled to. Most options are those of `audit`.
 
     `options` are further options of the compiler, by JAX's name of a platform. Raises ArgumentError if `fun.lower` makes no
     `jax.stages.Lowered`.
     """
-    with recording() as stage:
-        with kept_reports() as reports, step("lowering"):
-            lowered = _lower(fun, *args, **kwargs)
-        further = (options or {}).get(_compat.modules.platform_of(lowered), {})
-        found, compiled = _audit_and_compile_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
-    return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), lowered, compiled)
-
-
-def _lower(fun: Any, *args: Any, **kwargs: Any) -> Any:
-    """Lowers a function, jitted or not. Raises ArgumentError if its `lower` makes no `jax.stages.Lowered`."""
     import jax.stages
 
-    lowered = getattr(fun, "lower", jax.jit(fun).lower)(*args, **kwargs)
+    if isinstance(fun, jax.stages.Compiled):
+        return Audited(audit_compiled(fun), fun.args_info, fun)
+    if isinstance(fun, jax.stages.Lowered):
+        further = (options or {}).get(_compat.modules.platform_of(fun), {})
+        return Audited(*_audit_and_compile_lowered(fun, xla_passes=xla_passes, compare=compare, options=further))
+    with recording() as stage:
+        with step("lowering"):
+            lowered, reports = _lower(fun, args, kwargs)
+        further = (options or {}).get(_compat.modules.platform_of(lowered), {})
+        found, *made = _audit_and_compile_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
+    return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), *made)
+
+
+def _lower(fun: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[Diagnostic]]:
+    """Lowers a function, jitted or not. Returns what passes reported of the program, too.
+
+    Raises ArgumentError if its `lower` makes no `jax.stages.Lowered`.
+    """
+    import jax.stages
+
+    jitted = fun if hasattr(fun, "lower") else jax.jit(fun)
+    if isinstance(jitted, type(jax.jit(show))):  # A trace may evaluate, and so lower, other programs.
+        jitted, args, kwargs = jitted.trace(*args, **kwargs), (), {}
+    with kept_reports() as reports:
+        lowered = jitted.lower(*args, **kwargs)
     if not isinstance(lowered, jax.stages.Lowered):
         lowered = getattr(lowered, "lowered", lowered)  # equinox.filter_jit wraps the Lowered.
     if not isinstance(lowered, jax.stages.Lowered):
         made = f"{type(lowered).__module__}.{type(lowered).__qualname__}"
         raise ArgumentError(f"hlotag.audit needs a jax.stages.Lowered, and {show(fun)}.lower made a {made}; pass jax.jit of it")
-    return lowered
+    return lowered, reports
 
 
 def recording() -> AbstractContextManager[Any]:
@@ -162,7 +192,8 @@ def audit_lowered(lowered: jax.stages.Lowered, *, xla_passes: bool = False, comp
 
 def _audit_and_compile_lowered(
     lowered: jax.stages.Lowered, *, xla_passes: bool, compare: bool, options: Mapping[str, Any] | None = None
-) -> tuple[Audit, Any]:
+) -> tuple[Audit, Any, Any]:
+    """The audit, what is known of the arguments, and the executable."""
     further = options or {}
     original: Any = lowered.compiler_ir("stablehlo")
     module = _compat.modules.read_bytecode(to_bytecode(original))
@@ -176,7 +207,8 @@ def _audit_and_compile_lowered(
     with _prepare(module, hlo_stage.stage_of(original)):
         platform = _compat.modules.platform_of(lowered)
         found, executable = _compile_and_audit(read, compiled, platform, xla_passes=xla_passes, compare=compare)
-    return dataclasses.replace(found, dropped=tags.find_dropped(original), source_root="/"), executable
+    found = dataclasses.replace(found, dropped=tags.find_dropped(original), source_root="/")
+    return found, lowered.args_info, executable
 
 
 def audit_module(
@@ -293,9 +325,8 @@ def _read_passes(folder: Path, read: program.Program, history: History) -> list[
     except ParseError:
         return [_NOT_DUMPED]
     first, last = dump.ends
-    with no_collection():
-        for name, file in track([("", first), *dump.passes, ("", last)], "reading passes"):
-            history.add(name, read.follow(dumps.read(file)))
+    for name, file in track([("", first), *dump.passes, ("", last)], "reading passes"):
+        history.add(name, read.read_names(dumps.read(file, is_own=True)))
     return []
 
 
@@ -310,10 +341,7 @@ def _depth(module: ir.Module) -> int:
 
 def audit_compiled(compiled: jax.stages.Compiled) -> Audit:
     """Audits a `jax.stages.Compiled`, which has only its optimized module: lost tags are not found."""
-    module = of_executable(compiled)[0]
-    found = dumps.of_modules(module, module)
-    note = "A compiled program has only its optimized module: the audit cannot find tags that XLA removed."
-    return dataclasses.replace(found, notes=[*found.notes, note], source_root="/")
+    return dataclasses.replace(dumps.audit_optimized(of_executable(compiled)[0]), source_root="/")
 
 
 def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | None) -> Joined:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hlotag._util.progress import step, track
 from hlotag.audits import effects
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.instructions import Instructions, Lineage
-from hlotag.audits.joined import Joined
+from hlotag.audits.joined import Joined, Named
 from hlotag.audits.model import Tag, TagState
 from hlotag.audits.states import History, States, no_collection
 from hlotag.audits.views import Audit
@@ -22,7 +23,6 @@ from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
 from hlotag.hlo.opcodes import Kind, kind_of
-from hlotag.hlo.origins import without_numbers
 from hlotag.hlo.restore import tags_of
 
 _FILE = re.compile(
@@ -33,6 +33,7 @@ _FILE = re.compile(
 )
 _PASS = re.compile(r"\.after_(?P<name>.+?)(?:\.before_.*)?$")
 _PIPELINE = "pipeline-start"
+_ONLY_OPTIMIZED = "Of an optimized module alone, an audit cannot find tags that XLA removed."
 
 
 @dataclass
@@ -119,12 +120,13 @@ def pass_name(what: str) -> str:
     return what.split(".")[1] if found["name"] == _PIPELINE else found["name"]
 
 
-def read(file: Path) -> HloModule:
-    """Reads a dump: a serialized `HloProto`, or HLO text. Raises ParseError if it is neither."""
+def read(file: Path, *, is_own: bool = False) -> HloModule:
+    """Reads a dump: a serialized `HloProto`, or HLO text. Raises ParseError if it is neither; one of this process is sound."""
     if file.name.endswith(".pb"):
         from hlotag.hlo import proto
 
-        return _check(HloModule(proto.module_of_dump(file.read_bytes(), f"{file}")), file)
+        module = HloModule(proto.module_of_dump(file.read_bytes(), f"{file}"))
+        return module if is_own else _check(module, file)
     from hlotag import _compat
 
     try:
@@ -149,12 +151,15 @@ def _check(module: HloModule, file: Path) -> HloModule:
     return module
 
 
-def audit_dumps(folder: Path, module: str | None = None) -> Audit:
-    """Audits the module in the folder of `--xla_dump_to` whose name has `module` in it; by default, the largest.
+def audit_dumps(path: Path, module: str | None = None) -> Audit:
+    """Audits HLO: a file with a module; or the module in the folder of `--xla_dump_to` whose name has `module` in it.
 
-    Instructions are followed by name and `op_name`. If these are ambiguous, the state of a tag is unknown. Raises ParseError if
-    there is no such module, or a file cannot be read.
+    By default, the module of a folder is the largest. Instructions are followed by name and `op_name`. If these are ambiguous,
+    the state of a tag is unknown. Raises ParseError if there is no such module, or a file cannot be read.
     """
+    if os.path.isfile(path):  # `Path.is_file` raises if the name is too long.
+        return audit_optimized(read(path))
+    folder = path
     dumps = find(folder)
     chosen = [dump for dump in dumps if module is None or module in dump.name]
     if not chosen:
@@ -167,29 +172,37 @@ def audit_dumps(folder: Path, module: str | None = None) -> Audit:
     return of_modules(first, last, passes, platform if platform != "after" else "")
 
 
+def audit_optimized(module: HloModule) -> Audit:
+    """Audits an optimized module of which nothing else is known."""
+    found = of_modules(module, module)
+    return dataclasses.replace(found, notes=[*found.notes, _ONLY_OPTIMIZED])
+
+
 def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, HloModule]] = (), platform: str = "") -> Audit:
     """Audits HLO modules without their program.
 
     `first` is `last` if there is only the optimized module; `passes` are names of passes, each with the module after it, in
     order.
     """
+    program = Instructions(first)
+    lineage = Lineage(first, program)
+    history = History(program.ops, program.tags)
+    for number, (name, module) in enumerate(passes):
+        if not number:
+            history.add("", _rows(lineage.named))
+        history.add(name, _rows(lineage.follow(module)))
     with step("following tags"), no_collection():
-        program = Instructions(first)
-        lineage = Lineage(first, program)
-        history = History(program.ops, program.tags)
-        for number, (name, module) in enumerate(passes):
-            if not number:
-                history.add("", lineage.named)
-            history.add(name, lineage.follow(module))
         named = lineage.named if first is last else lineage.follow(last)
         if history.is_known:
-            history.add("", named)
+            history.add("", _rows(named))
         joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
         joined = {i: () if i in lineage.ambiguous else found for i, found in joined.items()}
         found = Joined(last, named, joined, fusions=last.fusions)
         states = States(program.ops, program.tags, found)
         states.history = history
         tags_found = [_unknown_if_ambiguous(tag, lineage) for tag in states.find()]
+        # The HLO stage was on.
+        is_numbered = any("\x01" in i.op_name for i in first.instructions())
         judged = effects.keys_to_judge({tag.key for tag in tags_found}, platform)
         schedule = Schedule(last, states.computing.by_op()) if judged else None
         return Audit(
@@ -200,22 +213,27 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
             effects=effects.find(tags_found, states.ops, schedule, None, platform),
             platform=platform,
             has_program=False,
-            notes=_notes(first, last, tags_found),
+            hlo_stage=is_numbered or None,
+            notes=_notes(first, last, tags_found, is_numbered=is_numbered),
             instruction_count=len(last),
         )
 
 
-def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag]) -> list[str]:
+def _rows(named: Named) -> Iterator[tuple[str, Sequence[int], Mapping[str, str]]]:
+    return ((i.opcode, numbers, i.entries) for i, numbers in named.items() if numbers)
+
+
+def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag], *, is_numbered: bool) -> list[str]:
     """The limits of an audit without the program."""
     notes = []
     if unknown := sum(tag.state == TagState.UNKNOWN for tag in tags):
         tagged = sum(bool(tags_of(i.entries)) for i in last.instructions())
         notes.append(
-            f"The dump does not say where {unknown} of {len(tags)} tags went, because several operations have one name. "
+            f"The modules do not say where {unknown} of {len(tags)} tags went, because several operations have one name. "
             f"{count(tagged, 'instruction')} of the optimized module {'has' if tagged == 1 else 'have'} tags. To follow "
             "each tag, audit the program: hlotag.audit(function, ...)."
         )
-    if first is not last and any(without_numbers(i.op_name) != i.op_name for i in first.instructions()):
+    if first is not last and is_numbered:
         notes.append("A tag that hlotag's HLO stage restored counts as kept.")
     return notes
 

@@ -35,7 +35,7 @@ class TagState(enum.StrEnum):
         return state
 
     LOST = "lost", "An instruction computes the operation without the tag."
-    UNKNOWN = "unknown", "The dump does not say which instructions the operation became."
+    UNKNOWN = "unknown", "The modules do not say which instructions the operation became."
     GONE = "gone", "No instruction computes the operation, and the tag went with it."
     USED = "used", "The compiler read the tag, then took it away."
     RESTORED = "restored", "XLA dropped the tag, and hlotag's HLO stage put it back."

@@ -125,7 +125,7 @@ def _sentence(audit: Findings, others: int) -> str:
             f"All {total} tags are {_WELL}" if total > 1 else "The only tag is on an instruction or went away with its operation"
         )
     if unknown:
-        text += f", but for {unknown} that the dump does not tell of"
+        text += f", but for {unknown} that the modules do not tell of"
     off = f"{OFF} " if audit.is_off else ""
     return f"{off}{text}. {count(others, 'other problem')}." if others else f"{off}{text}."
 
@@ -350,6 +350,9 @@ def _find_reported(audit: Findings) -> Iterator[Problem]:
         if report.severity == "remark":
             kind, effect = "unmatched rule", "The rule has no effect."
             advice = "Compare its op, scope, source and function with the operations of the program."
+            if "source = " in report.message:
+                files = dict.fromkeys(op.file for op in audit.ops if op.file)
+                advice += f" Their lines are in {list_some(list(files))}." if files else ""
         else:  # The message has the advice.
             kind, effect, advice = "warning", "The compiler may not do what the tags ask for.", ""
         yield Problem(kind, "", "", report.file, report.line, 1, f"{report.message}.", effect, advice)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import gc
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from hlotag.audits.joined import Joined, Named
+from hlotag.audits.joined import Joined
 from hlotag.audits.model import Op, OpTags, Tag, TagState, sum_work
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, Role, kind_of, may_be, opcode_of, role_of
@@ -35,8 +35,8 @@ _CSE = "cse"
 # By pass, why it removes an operation. Other passes rewrite for several reasons.
 _REASONS = {_CSE: "equal to another", "constant_folding": "computed at compile time", "dce": "not needed"}
 _NO_WORK = 0, 0, 0, 0
-# A fusion computes what is in it.
-_NEVER_COMPUTES = {"constant", "fusion", "parameter"}
+# These compute no operation of the program: what is in a fusion does.
+_ONLY_THEMSELVES = {"constant", "fusion", "parameter"}
 
 
 class Computing:
@@ -55,7 +55,7 @@ class Computing:
         self._carriers: dict[int, list[Instruction]] = {}
         self._ops_of: dict[Instruction, list[int]] = {}
         for instruction, numbers in found.joined.items():
-            if numbers and instruction.opcode not in _NEVER_COMPUTES and not is_glue_call(instruction):
+            if numbers and not is_glue_call(instruction):
                 self._add(instruction, [n for n in numbers if self._is_known(instruction, n)])
         for instruction, numbers in found.inserted.items():
             for number in numbers:
@@ -64,6 +64,8 @@ class Computing:
 
     def _is_known(self, instruction: Instruction, number: int) -> bool:
         """Whether an instruction is one of an operation, rather than a nameless helper that XLA made where it folded that."""
+        if instruction.opcode in _ONLY_THEMSELVES:
+            return self._ops[number].name == instruction.opcode  # In an audit of HLO alone.
         if number in self._found.named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY:
             return True
         # The HLO stage also tags helpers.
@@ -138,22 +140,24 @@ class History:
         self.gone: dict[int, str] = {}
         self.lost: dict[tuple[int, str], str] = {}
 
-    def add(self, by: str, named: Named) -> None:
-        """Adds the module after a pass; the first one is that which XLA was given."""
+    def add(self, by: str, named: Iterable[tuple[str, Sequence[int], Mapping[str, str]]]) -> None:
+        """Adds the module after a pass: the opcode, operations and entries of each named instruction.
+
+        The first module is that which XLA was given.
+        """
         present: set[int] = set()
         tagged: set[tuple[int, str]] = set()
         lacking: set[tuple[int, str]] = set()
-        for instruction, numbers in named.items():
+        for opcode, numbers, entries in named:
             for number in numbers:
                 if number not in self._tags:
                     continue
-                if role_of(self._names[number], instruction.opcode) is Role.CARRIES:
+                if role_of(self._names[number], opcode) is Role.CARRIES:
                     # When XLA rewrites a product, it gives the name to the reshape around the new one.
-                    if instruction.opcode in ("bitcast", "reshape") and opcode_of(self._names[number]) == "dot":
+                    if opcode in ("bitcast", "reshape") and opcode_of(self._names[number]) == "dot":
                         present.add(number)
                     continue
                 present.add(number)
-                entries = instruction.entries
                 for key, value in self._tags[number]:
                     left = entries.get(key)
                     is_there = left is not None and (left == value or value in left.split(","))

@@ -48,6 +48,7 @@ is invalid
 # Limit of lines printed for a condition that holds.
 _LISTED = 20
 _UNBROKEN = 1 << 16  # columns
+_HLO = (".hlo.pb", ".hlo", ".txt")
 
 
 def add_to(commands: terminal.Commands) -> None:
@@ -66,8 +67,8 @@ def add_to(commands: terminal.Commands) -> None:
         "file",
         nargs="?",
         metavar="FILE",
-        help="a StableHLO module, text, bytecode or an export, '-' for standard input; or a program, train.py:step, where "
-        "step() returns jax.jit(f).lower(...) or (f, arguments)",
+        help="a StableHLO module, text, bytecode or an export, '-' for standard input; a program, train.py:step, where "
+        "step() returns jax.jit(f).lower(...) or (f, arguments); or optimized HLO, a file .hlo.pb, .hlo or .txt",
     )
     add("--dump-dir", metavar="DIR", help="the folder of XLA_FLAGS=--xla_dump_to=DIR")
     add("--module", metavar="NAME", help="for --dump-dir: part of the module's name (default: the largest module)")
@@ -153,9 +154,9 @@ def _audit(args: argparse.Namespace) -> Audit:
         raise HlotagError("--pass-pipeline, --xla-passes and --no-hlo affect compilation; the dumps of --dump-dir are only read")
     if args.module is not None and args.dump_dir is None:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
-    if args.dump_dir is not None:
-        from hlotag.audits.dumps import audit_dumps
+    from hlotag.audits.dumps import audit_dumps
 
+    if args.dump_dir is not None:
         return audit_dumps(Path(args.dump_dir), args.module)
     from hlotag.cli import programs
 
@@ -163,6 +164,8 @@ def _audit(args: argparse.Namespace) -> Audit:
         return _audit_program(args)
     from hlotag.audits.collect import audit_module
 
+    if args.file.endswith(_HLO):
+        return audit_dumps(Path(args.file))
     source = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     name = terminal.STDIN if args.file == "-" else args.file
     return audit_module(

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.stages
 from jax.profiler import StepTraceAnnotation
 
+from hlotag._util.arguments import check_no_parameters
 from hlotag._util.progress import step
 from hlotag.audits import baseline
 from hlotag.audits.collect import Audited, audit_and_compile
@@ -41,7 +43,7 @@ def profile(
     fun: Callable[..., Any] | None = None,
     /,
     *args: Any,
-    steps: int = _STEPS,
+    steps: int | None = None,
     by: str | Sequence[str] | None = None,
     trace_dir: str | os.PathLike[str] | None = None,
     audit: Findings | str | os.PathLike[str] | None = None,
@@ -56,22 +58,23 @@ def profile(
     by their work.
 
     Args:
-        fun: A function, jitted or not. It is compiled as for `hlotag.audit`, and called 2 times to warm up, up to 3 times without
-            the profiler, and `steps` times with it. A function with effects, such as one that trains a model in place, has them
-            in each call.
+        fun: A function, jitted or not, a `jax.stages.Lowered` or a `jax.stages.Compiled`. It is compiled as for `hlotag.audit`,
+            and called 2 times to warm up, up to 3 times without the profiler, and `steps` times with it. A function with
+            effects, such as one that trains a model in place, has them in each call.
         *args: Its arguments, arrays. Those that it donates are copied for each call.
-        steps: How many calls are traced.
+        steps: How many calls are traced; 10 by default.
         by: What to group by: the key of a tag; `source`, a line of the program; `scope`, or `scope:2` for the first two names of
             a scope; `operation`; or several of them, whose values are combined: `by=("layer", "block")`. By default, each key.
         trace_dir: The folder or `.xplane.pb` file of a trace, instead of `fun`.
         audit: The audit of the traced program, or the file of its JSON; needed with `trace_dir`.
-        **kwargs: The function's keyword arguments.
+        **kwargs: The function's keyword arguments. Pass those that are called as an option by position.
 
     Returns:
         The profile. On a machine with several devices, the mean of those that ran the program.
 
     Raises:
-        ArgumentError: Neither or both of `fun` and `trace_dir` are given; or `by` names a key that no operation has.
+        ArgumentError: Neither or both of `fun` and `trace_dir` are given; `by` names a key that no operation has; or an option
+            is also a parameter of the function.
         ParseError: The program did not run in the trace, or a file is no trace or no audit.
         OSError: A file cannot be read.
         HlotagError: A trace is being made already.
@@ -87,10 +90,13 @@ def profile(
     """
     if (fun is None) == (trace_dir is None):
         raise ArgumentError("hlotag.profile needs a function and its arguments, or trace_dir= and audit=")
+    given = {"steps": steps, "by": by, "trace_dir": trace_dir, "audit": audit}
+    check_no_parameters("hlotag.profile", fun, given, "profile functools.partial(f, ...), which holds it")
+    steps = _STEPS if steps is None else steps
     _check_steps(steps)
     if fun is not None:
-        if not callable(fun):
-            raise ArgumentError(f"hlotag.profile needs a function, not {type(fun).__name__}")
+        if not (callable(fun) or isinstance(fun, jax.stages.Lowered)):
+            raise ArgumentError(f"hlotag.profile needs a function, a Lowered or a Compiled, not {type(fun).__name__}")
         if audit is not None:
             raise ArgumentError("audit= goes with trace_dir=; leave it out: a function is audited before it runs")
         runner = _Runner(fun, args, kwargs, by)
@@ -207,8 +213,9 @@ def _caller(fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, A
     """Returns what calls the program in a context and waits for its results, and returns how many seconds that took."""
     # The compiled program takes no static arguments, and wrappers of other libraries change the arguments: then call the wrapper.
     is_plain = jax.tree.structure((tuple(args), kwargs)) == audited.compiled.in_tree
-    run = audited.compiled if is_plain else fun if hasattr(fun, "lower") else jax.jit(fun)
-    donates = any(info.donated for info in jax.tree.leaves(audited.lowered.args_info))
+    is_compiled = isinstance(fun, (jax.stages.Lowered, jax.stages.Compiled))
+    run = audited.compiled if is_plain or is_compiled else fun if hasattr(fun, "lower") else jax.jit(fun)
+    donates = any(info.donated for info in jax.tree.leaves(audited.args_info))
 
     def call(context: Callable[[], AbstractContextManager[Any]]) -> float:
         given, named = jax.block_until_ready(jax.tree.map(_copy, (tuple(args), kwargs)) if donates else (args, kwargs))
