@@ -148,7 +148,7 @@ def test_json_that_is_no_profile_is_an_error():
     whole = json.loads(as_json.dumps(Timing("jit_f", ("CPU:0",), (1.0,), (row,))))
     for text, message in [
         ("{", "not JSON"),
-        (json.dumps(whole | {"schema": "hlotag.audit/7"}), "expected a profile with schema 'hlotag.profile/1'"),
+        (json.dumps(whole | {"schema": "hlotag.audit/7"}), "expected a profile with schema 'hlotag.profile/2'"),
         (json.dumps({name: value for name, value in whole.items() if name != "rows"}), "incomplete.*rows"),
         (json.dumps(whole | {"rows": [{"key": "k"}]}), "incomplete"),
         (json.dumps(whole | {"steps": ["a"]}), "incomplete"),
