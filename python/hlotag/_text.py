@@ -20,3 +20,11 @@ def list_some(names: Sequence[str], limit: int = 3) -> str:
     """`a, b, c and 2 more`."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def in_bytes(size: int) -> str:
+    """Formats a size: `4.0 KiB`."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} B"

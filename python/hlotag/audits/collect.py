@@ -23,6 +23,7 @@ from hlotag._util.version import VERSION
 from hlotag.audits import dumps, effects, program
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.joined import Joined
+from hlotag.audits.memory import read_memory
 from hlotag.audits.states import TAKERS, Computing, History, States, no_collection
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, ParseError
@@ -57,11 +58,18 @@ _NOT_IN_TEXT = "StableHLO's text leaves out the tags of what a reduction applies
 _SHORT_REDUCTION = re.compile(r"\bapplies stablehlo\.")
 
 _NO_BASELINE = "XLA cannot compile the program without the tags, so effects are not compared: "
+_NO_BUFFERS = "XLA wrote no assignment of buffers here, so its memory is unknown."
 _NOT_DUMPED = "XLA wrote no modules here, so its passes are not named."
 
 
 def audit(
-    fun: Callable[..., Any] | Any, /, *args: Any, xla_passes: bool | None = None, effects: bool | None = None, **kwargs: Any
+    fun: Callable[..., Any] | Any,
+    /,
+    *args: Any,
+    xla_passes: bool | None = None,
+    effects: bool | None = None,
+    memory: bool | None = None,
+    **kwargs: Any,
 ) -> Audit:
     """Finds out where every tag of a program went: through autodiff, hlotag's passes and XLA's passes.
 
@@ -76,7 +84,9 @@ def audit(
             lost tags, if the program has at most 5,000 operations. Ignored for a folder, whose dumps are all read.
         effects: Whether to compile a second time, without the tags that the compiler reads, and to compare; True by default.
             Without the comparison, effects have no verdict. Programs without such tags are compiled once.
-        **kwargs: The function's keyword arguments. Pass those that are called `xla_passes` or `effects` by position.
+        memory: Whether to find what is in memory at the program's peak, `Audit.memory`. XLA's passes are then named only with
+            `xla_passes`.
+        **kwargs: The function's keyword arguments. Pass those that are called as an option by position.
 
     Returns:
         The audit.
@@ -96,11 +106,11 @@ def audit(
     """
     import jax.stages
 
-    given = {"xla_passes": xla_passes, "effects": effects}
+    given = {"xla_passes": xla_passes, "effects": effects, "memory": memory}
     check_no_parameters("hlotag.audit", fun, given, "audit jax.jit(f).lower(...), which takes every argument")
     for name, value in given.items():
         check_flag(f"{name}=", False if value is None else value)
-    options: Any = {"xla_passes": bool(xla_passes), "compare": effects is None or effects}
+    options: Any = {"xla_passes": bool(xla_passes), "compare": effects is None or effects, "memory": bool(memory)}
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
         raise ArgumentError(f"a {type(fun).__name__} is audited without arguments; pass arguments only with a function")
     if isinstance(fun, jax.stages.Lowered):
@@ -136,6 +146,7 @@ def audit_and_compile(
     *,
     xla_passes: bool = False,
     compare: bool = False,
+    memory: bool = False,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Audited:
     """Audits a function, a `Lowered` or a `Compiled`, and keeps what it was compiled to. Most options are those of `audit`.
@@ -149,12 +160,13 @@ def audit_and_compile(
         return Audited(audit_compiled(fun), fun.args_info, fun)
     if isinstance(fun, jax.stages.Lowered):
         further = (options or {}).get(_compat.modules.platform_of(fun), {})
-        return Audited(*_audit_and_compile_lowered(fun, xla_passes=xla_passes, compare=compare, options=further))
+        return Audited(*_audit_and_compile_lowered(fun, further, xla_passes=xla_passes, compare=compare, memory=memory))
     with recording() as stage:
         with step("lowering"):
             lowered, reports = _lower(fun, args, kwargs)
         further = (options or {}).get(_compat.modules.platform_of(lowered), {})
-        found, *made = _audit_and_compile_lowered(lowered, xla_passes=xla_passes, compare=compare, options=further)
+        asked = {"xla_passes": xla_passes, "compare": compare, "memory": memory}
+        found, *made = _audit_and_compile_lowered(lowered, further, **asked)
     return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), *made)
 
 
@@ -185,16 +197,13 @@ def recording() -> AbstractContextManager[Any]:
     return under(stage and dataclasses.replace(stage, debug_origins=True))
 
 
-def audit_lowered(lowered: jax.stages.Lowered, *, xla_passes: bool = False, compare: bool = True) -> Audit:
+def audit_lowered(lowered: jax.stages.Lowered, *, xla_passes: bool = False, compare: bool = True, memory: bool = False) -> Audit:
     """Audits a `jax.stages.Lowered`: compiles a copy of it. The options are those of `audit`."""
-    return _audit_and_compile_lowered(lowered, xla_passes=xla_passes, compare=compare)[0]
+    return _audit_and_compile_lowered(lowered, {}, xla_passes=xla_passes, compare=compare, memory=memory)[0]
 
 
-def _audit_and_compile_lowered(
-    lowered: jax.stages.Lowered, *, xla_passes: bool, compare: bool, options: Mapping[str, Any] | None = None
-) -> tuple[Audit, Any, Any]:
-    """The audit, what is known of the arguments, and the executable."""
-    further = options or {}
+def _audit_and_compile_lowered(lowered: jax.stages.Lowered, further: Mapping[str, Any], **asked: bool) -> tuple[Audit, Any, Any]:
+    """The audit, what is known of the arguments, and the executable. `further` are options of the compiler."""
     original: Any = lowered.compiler_ir("stablehlo")
     module = _compat.modules.read_bytecode(to_bytecode(original))
     with step("reading the module"):
@@ -206,28 +215,36 @@ def _audit_and_compile_lowered(
 
     with _prepare(module, hlo_stage.stage_of(original)):
         platform = _compat.modules.platform_of(lowered)
-        found, executable = _compile_and_audit(read, compiled, platform, xla_passes=xla_passes, compare=compare)
+        found, executable = _compile_and_audit(read, compiled, platform, **asked)
     found = dataclasses.replace(found, dropped=tags.find_dropped(original), source_root="/")
     return found, lowered.args_info, executable
 
 
 def audit_module(
-    source: bytes, filename: str, pipeline: str = "", *, xla_passes: bool = False, hlo: bool = False, compare: bool = True
+    source: bytes,
+    filename: str,
+    pipeline: str = "",
+    *,
+    xla_passes: bool = False,
+    hlo: bool = False,
+    compare: bool = True,
+    memory: bool = False,
 ) -> Audit:
     """Audits a module without a program: compiles it for JAX's default backend, after the passes of `pipeline`.
 
     `source` is text, bytecode or the bytes of `Exported.serialize()`.
-    `hlo` and `compare` say whether to compile with hlotag's HLO stage, and once more without the tags. Raises ParseError if the
-    module cannot be parsed or compiled; PassError or ArgumentError for a pass that fails or a wrong pipeline.
+    `hlo` and `compare` say whether to compile with hlotag's HLO stage, and once more without the tags. `memory` is as for
+    `audit`. Raises ParseError if the module cannot be parsed or compiled; PassError or ArgumentError for a pass that fails or a
+    wrong pipeline.
     """
     source = module_in(source, filename)
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     # Locations may be nested deeper than regions.
-    options = {"xla_passes": xla_passes, "hlo": hlo, "compare": compare}
+    options = {"xla_passes": xla_passes, "hlo": hlo, "compare": compare, "memory": memory}
     return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, **options))
 
 
-def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes: bool, hlo: bool, compare: bool) -> Audit:
+def _audit_module(text: str | bytes, filename: str, pipeline: str, *, hlo: bool, **asked: bool) -> Audit:
     import jax
     from jaxlib.mlir import ir
 
@@ -252,7 +269,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, xla_passes
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
 
     with _prepare(module, unique(state.Stage("", VERSION)) if hlo else None):
-        found, _ = _compile_and_audit(read, compiled, jax.default_backend(), xla_passes=xla_passes, compare=compare)
+        found, _ = _compile_and_audit(read, compiled, jax.default_backend(), **asked)
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
@@ -273,17 +290,20 @@ def _compile_and_audit(
     compiled: Callable[[Any, dict[str, Any]], Any],
     platform: str,
     *,
-    xla_passes: bool,
-    compare: bool,
+    xla_passes: bool = False,
+    compare: bool = False,
+    memory: bool = False,
 ) -> tuple[Audit, Any]:
     """Compiles a program, finds the state of its tags, and compares it with the program without them.
 
     `compiled` compiles a module with options of XLA.
     """
-    wanted = _passes_to_dump(read, every_pass=xla_passes or len(read.ops) <= _MAX_OPS)
+    # With texts of buffers XLA writes a text of each module, too.
+    wanted = "" if memory and not xla_passes else _passes_to_dump(read, every_pass=xla_passes or len(read.ops) <= _MAX_OPS)
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
         with step("compiling"), interrupts.hold(), hlo_stage.recorded() as records:
-            executable = compiled(read.origins.module, _dump_options(folder, wanted) if wanted else {})
+            options = _dump_options(folder, wanted) if wanted or memory else {}
+            executable = compiled(read.origins.module, options | ({"xla_dump_hlo_as_text": True} if memory else {}))
         (module,) = of_executable(executable)[:1]
         with step("following tags"), no_collection():
             found = _join(read, module, records[-1] if records else None)
@@ -293,6 +313,8 @@ def _compile_and_audit(
         if wanted and (xla_passes or any(tag.state.needs_attention for tag in tags_found)):
             notes = _read_passes(Path(folder), read, states.history)
             tags_found = states.find()
+        in_memory = read_memory(Path(folder), module, states.instructions) if memory else None
+        notes += [_NO_BUFFERS] if memory and in_memory is None else []
     made = Audit(
         name=read.name,
         ops=states.ops,
@@ -301,6 +323,7 @@ def _compile_and_audit(
         platform=platform,
         instruction_count=len(found.module),
         hlo_stage=bool(records),
+        memory=in_memory,
         notes=notes,
     )
     return _with_effects(made, read, module, compiled if compare else None), executable

@@ -15,6 +15,7 @@ from hlotag._text import count
 from hlotag._util.groups import group
 
 if TYPE_CHECKING:
+    from hlotag.audits.memory import Memory
     from hlotag.errors import Diagnostic
     from hlotag.tagging.tags import Dropped
 
@@ -317,6 +318,7 @@ class Findings:
         reports: Warnings and remarks of hlotag's passes, such as a rule that matched nothing.
         has_program: Whether the audit knows the program; else only HLO modules.
         hlo_stage: Whether hlotag's HLO stage ran; None if unknown.
+        memory: What is in memory at the program's peak; None if it was not asked for, or is unknown.
         is_off: Whether hlotag was off when the program was traced: then the tags are JAX's own.
         source_root: The folder of the files whose lines views may quote: `/` for a program of this process. None for a module or
             a dump, because these may name any file; `dataclasses.replace` sets it.
@@ -335,6 +337,7 @@ class Findings:
     reports: Sequence[Diagnostic] = ()
     has_program: bool = True
     hlo_stage: bool | None = None
+    memory: Memory | None = None
     is_off: bool = False
     source_root: str | None = None
 

@@ -16,6 +16,7 @@ from functools import cached_property
 from hlotag._text import count, list_some
 from hlotag._util.groups import group
 from hlotag.audits import cost
+from hlotag.audits.memory import Row
 from hlotag.audits.model import RANK, Effect, Findings, Kernel, Op, Share, Tag, TagState, Verdict
 from hlotag.audits.states import CONVERSION
 from hlotag.tagging import keys
@@ -381,6 +382,35 @@ def _is_read(key: keys.Key, backend: str) -> bool:
 
 class Reported(Findings):
     """Findings with their report."""
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The keys of the tags."""
+        return list(dict.fromkeys(tag.key for tag in self.tags))
+
+    def memory_by(self, by: str) -> list[Row]:
+        """Sums what is in memory at the peak, by tag, scope, line or operation.
+
+        Args:
+            by: A key; `source`; `scope`, or `scope:2` for the first two names of a scope; or `operation`.
+
+        Returns:
+            The rows, most memory first, those without an operation last. They sum to `Audit.memory.bytes`. None if the audit has
+            no memory.
+
+        Raises:
+            ArgumentError: No tag has the key.
+
+        Examples:
+            >>> f = jax.named_scope("layer")(lambda x: jnp.tanh(x @ x).sum())
+            >>> audit = hlotag.audit(jax.grad(f), jnp.ones((64, 64)), memory=True)
+            >>> sum(row.bytes for row in audit.memory_by("scope")) == audit.memory.bytes
+            True
+        """
+        values: dict[int, dict[str, str]] = {}
+        for tag in self.tags:
+            values.setdefault(tag.op.id, {})[tag.key] = tag.value
+        return [] if self.memory is None else self.memory.rows(by, self.ops, values)
 
     @cached_property
     def report(self) -> Report:

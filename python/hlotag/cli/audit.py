@@ -37,6 +37,7 @@ examples:
   hlotag audit train.py:step --baseline audit.json --sarif audit.sarif
   hlotag audit module.mlir --html audit.html
   hlotag audit train.py:step --tags
+  hlotag audit train.py:step --memory scope:2
   hlotag audit module.mlir --pass-pipeline='hlotag-propagate-autodiff,hlotag-verify' --xla-passes
   hlotag audit --dump-dir dumps --fail-if lost:_scheduling_group_id --fail-if 'attention:block=att*'
   hlotag audit module.mlir --json - | jq '.tags[].state'
@@ -81,6 +82,13 @@ def add_to(commands: terminal.Commands) -> None:
     add("--tags", action="store_true", help="list every tag: phase, operation, line, state, instruction and work")
     add("--instruction", metavar="NAME", help="list what a fusion or an instruction computes: operations, lines, work and tags")
     add("--untagged", action="store_true", help="list the source lines whose operations have no tag, those with most work first")
+    add(
+        "--memory",
+        nargs="?",
+        const="",
+        metavar="NAMES",
+        help="say what is in memory at the peak, by keys (default: each), source, scope, scope:N or operation",
+    )
     add("--no-effects", action="store_true", help="do not compile the program without its tags, to compare effects")
     add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
     add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
@@ -96,7 +104,7 @@ def _run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from hlotag.audits import baseline
-    from hlotag.audits.render import table
+    from hlotag.audits.render import memory, table
     from hlotag.cli.condition import Condition
 
     conditions = [Condition.parse(text) for text in args.fail_if]
@@ -120,6 +128,8 @@ def _run(args: argparse.Namespace) -> int:
             console.print(table.make_untagged_table(audit))
         if args.instruction:
             console.print(table.kernel_table(audit, args.instruction))
+        if args.memory is not None:
+            Console().print(memory.renderable(audit, args.memory.split(",") if args.memory else audit.keys or ["scope"]))
     status = _report(audit, conditions)
     if worse:
         status = 1
@@ -152,6 +162,8 @@ def _audit(args: argparse.Namespace) -> Audit:
         raise HlotagError("give either a module or program, or --dump-dir")
     if args.dump_dir is not None and (args.pass_pipeline or args.xla_passes or args.no_hlo):
         raise HlotagError("--pass-pipeline, --xla-passes and --no-hlo affect compilation; the dumps of --dump-dir are only read")
+    if args.dump_dir is not None and args.memory is not None:
+        raise HlotagError("--memory compiles a program; the dumps of --dump-dir are only read")
     if args.module is not None and args.dump_dir is None:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
     from hlotag.audits.dumps import audit_dumps
@@ -169,7 +181,11 @@ def _audit(args: argparse.Namespace) -> Audit:
     source = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     name = terminal.STDIN if args.file == "-" else args.file
     return audit_module(
-        source, name, args.pass_pipeline, xla_passes=args.xla_passes, hlo=not args.no_hlo, compare=not args.no_effects
+        *(source, name, args.pass_pipeline),
+        xla_passes=args.xla_passes,
+        hlo=not args.no_hlo,
+        compare=not args.no_effects,
+        memory=args.memory is not None,
     )
 
 
@@ -179,7 +195,13 @@ def _audit_program(args: argparse.Namespace) -> Audit:
 
     with programs.load_in_stage(args.file, args.pass_pipeline, hlo=not args.no_hlo) as (function, arguments):
         return programs.call(
-            args.file, lambda: audit(function, *arguments, xla_passes=args.xla_passes, effects=not args.no_effects)
+            args.file,
+            lambda: audit(
+                *(function, *arguments),
+                xla_passes=args.xla_passes,
+                effects=not args.no_effects,
+                memory=args.memory is not None,
+            ),
         )
 
 

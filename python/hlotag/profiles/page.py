@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from importlib import resources
 
+from hlotag._text import in_bytes
 from hlotag._util.files import source_line
 from hlotag.audits.render.page import assemble
 from hlotag.profiles.model import MEANINGS, Line, Row, Timing, in_words
-from hlotag.profiles.table import in_bytes, operation_in_words
+from hlotag.profiles.table import operation_in_words
 
 # Limit of bars and of instructions.
 _BARS, _HOT = 60, 60

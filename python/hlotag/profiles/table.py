@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hlotag._text import printable
+from hlotag._text import in_bytes, printable
 from hlotag.audits.render.table import plain_text
 from hlotag.profiles.model import ADDED, Hot, Line, Timing
 
@@ -94,14 +94,6 @@ def _communication(unit: _Unit, profile: Timing, width: int) -> Table:
         cells = (name, *numbers, each.operation, each.phase, each.source, each.scope)
         table.add_row(*(Text(printable(cell)) for cell in cells[: len(table.columns)]))
     return table
-
-
-def in_bytes(size: int) -> str:
-    """Formats a size: `4.0 KiB`."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size} B"
 
 
 def _hottest(unit: _Unit, profile: Timing, width: int) -> Table:

@@ -37,6 +37,7 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         "instructions": [instruction._asdict() for instruction in audit.instructions],
         "effects": [effect._asdict() for effect in audit.effects],
         "apart": [apart._asdict() for apart in audit.apart],
+        "memory": audit.memory and {**vars(audit.memory), "buffers": [each._asdict() for each in audit.memory.buffers]},
         "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
     }
 

@@ -17,6 +17,7 @@ from hlotag._util.files import source_line
 from hlotag._util.groups import group
 from hlotag.audits.cost import in_words
 from hlotag.audits.model import EntryTags, Tag, TagState, by_entry, kernels, phases_in
+from hlotag.audits.render import memory
 from hlotag.audits.report import (
     KERNEL_COLUMNS,
     TAG_COLUMNS,
@@ -104,6 +105,7 @@ def _report(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) ->
             yield f"<dd>{escape(details)}</dd>"
         yield f"</dl>{_more(len(effects), _ROWS)}</section>"
     yield from _entries(audit)
+    yield from memory.html(audit, audit.keys or ["scope"])
     yield from _kernels(audit)
     if rows := list_untagged_lines(audit):
         yield '<section id="untagged"><h2>Lines without a tag</h2>'

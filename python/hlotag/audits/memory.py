@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in memory when a program needs most of it? XLA's own assignment of buffers, joined with operations.
+
+XLA dumps which values share memory (`*-buffer-assignment.txt`), and when each is live (`*-live-range.txt`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from hlotag._util.groups import group
+from hlotag.audits.model import Instruction, Op
+from hlotag.errors import ArgumentError
+from hlotag.hlo import HloModule
+from hlotag.hlo import module as hlo
+
+_ALLOCATION = re.compile(r"^allocation (\d+): size (\d+)(?:, color (\d+))?, page \d+(.*)$")
+_VALUE = re.compile(r"^ value: <\d+ (\S+?)(\{[\d,]*\})?( \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\)")
+_RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$")
+_STEP = re.compile(r"^    (\d+):(\S+)$")
+_SCOPE = re.compile(r"scope(?::([1-9]\d*))?")
+# Memory spaces of XLA's layouts. The others are on the chip.
+_DEVICE, _HOST = 0, 5
+# Limit of instructions followed from a value to what makes it.
+_MOST_STEPS = 64
+
+ARGUMENTS, OUTPUTS, CONSTANTS, ADDED, UNUSED = "arguments", "outputs", "constants", "added by XLA", "unused at the peak"
+MEANINGS = {
+    ARGUMENTS: "The program's arguments; outputs that donated ones become are in these.",
+    OUTPUTS: "The program's results.",
+    CONSTANTS: "Constants of the program.",
+    ADDED: "Values that XLA added, such as copies.",
+    UNUSED: "What XLA reserves and nothing occupies at the peak: gaps, and what other moments need.",
+}
+
+
+class Buffer(NamedTuple):
+    """Memory that a value occupies when the program needs most.
+
+    Attributes:
+        name: The instruction that makes the value; of an argument, the parameter.
+        bytes: How much it occupies.
+        kind: Empty for a value of an operation, else a key of `MEANINGS`.
+        op: The id of the operation; -1 for none.
+        scope: The named scopes of the instruction.
+        phase: Its phase; empty without an operation.
+    """
+
+    name: str
+    bytes: int
+    kind: str = ""
+    op: int = -1
+    scope: str = ""
+    phase: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The memory of the operations with one value, in one phase.
+
+    Attributes:
+        key: What the rows are grouped by: a key, "source", "scope:2". Empty for memory of no operation.
+        value: The value; empty for operations without the key. Without a key, one of `MEANINGS`.
+        phase: The phase; empty without a key.
+        bytes: How much they occupy at the peak. The rows of one key, and those without, sum to `Memory.bytes`.
+    """
+
+    key: str
+    value: str
+    phase: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A device's memory when a program needs most of it.
+
+    Attributes:
+        bytes: What XLA reserves on the device: arguments, outputs, constants and temporary values.
+        host: What it reserves in the host's memory for values that the program offloads.
+        on_chip: What it reserves on the chip, as TPUs have.
+        peak: The instruction that runs when temporary values need most.
+        buffers: What occupies `bytes`, most first.
+    """
+
+    bytes: int
+    host: int
+    on_chip: int
+    peak: str
+    buffers: tuple[Buffer, ...]
+
+    def rows(self, by: str, ops: Sequence[Op], values: Mapping[int, Mapping[str, str]]) -> list[Row]:
+        """Sums the buffers by a key; `source`; `scope`, or `scope:2` for its first two names; or `operation`.
+
+        `values` has the tags of each operation, value by key. Raises ArgumentError for a key that no operation has.
+        """
+        read = _reader(by, ops, values)
+        sums = Counter[tuple[str, str, str]]()
+        for buffer in self.buffers:
+            sums[("", buffer.kind, "") if buffer.kind else (by, read(buffer), buffer.phase)] += buffer.bytes
+        found = [Row(*place, size) for place, size in sums.items()]
+        return sorted(found, key=lambda row: (not row.key, -row.bytes))
+
+
+def _reader(by: str, ops: Sequence[Op], values: Mapping[int, Mapping[str, str]]) -> Callable[[Buffer], str]:
+    if by == "source":
+        return lambda buffer: ops[buffer.op].source
+    if by == "operation":
+        return lambda buffer: ops[buffer.op].name.rpartition(".")[2]
+    if scope := _SCOPE.fullmatch(by):
+        depth = int(scope[1]) if scope[1] else None
+        return lambda buffer: "/".join(buffer.scope.split("/")[:depth])
+    keys = sorted({key for found in values.values() for key in found})
+    if by not in keys:
+        known = ", ".join([*keys, "source", "scope", "scope:N", "operation"])
+        raise ArgumentError(f"memory by {by!r}: no operation has a tag with this key; choose from {known}")
+    return lambda buffer: values.get(buffer.op, {}).get(by, "")
+
+
+class _Value(NamedTuple):
+    """A value (at `place` of a tuple) with its offset in an allocation, and when it is live, as positions in the schedule."""
+
+    name: str
+    place: str
+    is_state: bool  # of a loop: another value has the same place
+    size: int
+    offset: int
+    start: int
+    end: int
+
+
+@dataclass
+class _Allocation:
+    size: int
+    space: int
+    about: str
+    values: list[_Value]
+
+    @property
+    def kind(self) -> str | None:
+        """What the allocation is for; "" for temporary values, None for what does not count."""
+        if "thread-local" in self.about:
+            return None
+        found = [kind for word, kind in _KINDS.items() if word in self.about]
+        return found[0] if found else ""
+
+
+_KINDS = {"parameter": ARGUMENTS, "maybe-live-out": OUTPUTS, "constant": CONSTANTS}
+
+
+def read_memory(folder: Path, module: HloModule, instructions: Sequence[Instruction]) -> Memory | None:
+    """Reads what XLA dumped of a module's buffers; None if there is nothing.
+
+    `instructions` are those of the audit, of the same module.
+    """
+    files = sorted(folder.glob(f"*.{module.name}.*-buffer-assignment.txt"), key=lambda file: file.stat().st_size)
+    if not files:
+        return None
+    ranges = files[-1].with_name(files[-1].name.replace("-buffer-assignment.txt", "-live-range.txt"))
+    steps, live = _read_ranges(ranges.read_text(encoding="utf-8").splitlines() if ranges.exists() else ())
+    allocations = _read_allocations(files[-1].read_text(encoding="utf-8").splitlines(), live)
+    at = _find_peak([each for each in allocations if each.kind == "" and each.space == _DEVICE])
+    owners = _Owners(module, instructions)
+    reserved = Counter[int]()
+    buffers: list[Buffer] = []
+    for each in allocations:
+        if each.kind is None:
+            continue
+        reserved[each.space] += each.size
+        if each.space == _DEVICE:
+            buffers += _fixed(each) if each.kind else _temporary(each, at, owners)
+    found = sorted((buffer for buffer in buffers if buffer.bytes), key=lambda buffer: -buffer.bytes)
+    on_chip = sum(size for space, size in reserved.items() if space not in (_DEVICE, _HOST))
+    return Memory(reserved[_DEVICE], reserved[_HOST], on_chip, steps.get(at, ""), tuple(found))
+
+
+def _read_ranges(lines: Sequence[str]) -> tuple[dict[int, str], dict[tuple[str, str], tuple[int, int]]]:
+    """The schedule, and by name and index of a value when it is live."""
+    steps, live = {}, {}
+    for line in lines:
+        if found := _RANGE.match(line):
+            live[found[1], found[2]] = int(found[3]), int(found[4])
+        elif found := _STEP.match(line):
+            steps[int(found[1])] = found[2]
+    return steps, live
+
+
+def _read_allocations(lines: Sequence[str], live: Mapping[tuple[str, str], tuple[int, int]]) -> list[_Allocation]:
+    allocations: list[_Allocation] = []
+    for line in lines:
+        if found := _ALLOCATION.match(line):
+            allocations.append(_Allocation(int(found[2]), int(found[3] or _DEVICE), found[4], []))
+        elif allocations and (found := _VALUE.match(line)):
+            name, index = found[1], found[2] or "{}"
+            span = live.get((name, index), (-1, -1))
+            allocations[-1].values.append(_Value(name, index, bool(found[3]), int(found[4]), int(found[5]), *span))
+        elif allocations and line and not line.startswith(" "):  # What follows the allocations is a summary.
+            break
+    return allocations
+
+
+def _find_peak(allocations: Sequence[_Allocation]) -> int:
+    """The position in the schedule at which temporary values occupy most; places that several values share count once."""
+    changes: dict[int, list[tuple[int, tuple[int, int, int]]]] = {}
+    for number, each in enumerate(allocations):
+        for value in each.values:
+            if value.start >= 0:
+                place = number, value.offset, value.size
+                changes.setdefault(value.start, []).append((1, place))
+                changes.setdefault(value.end + 1, []).append((-1, place))
+    occupied, counts, most, at = 0, Counter[tuple[int, int, int]](), -1, 0
+    for position in sorted(changes):
+        for change, place in changes[position]:
+            before, counts[place] = counts[place], counts[place] + change
+            occupied += place[2] * (bool(counts[place]) - bool(before))
+        if occupied > most:
+            most, at = occupied, position
+    return at
+
+
+def _fixed(allocation: _Allocation) -> Iterator[Buffer]:
+    """The buffers of an argument, an output or a constant."""
+    name = allocation.values[0].name if allocation.values else ""
+    yield Buffer(name, allocation.size, allocation.kind or "")
+
+
+def _temporary(allocation: _Allocation, at: int, owners: _Owners) -> Iterator[Buffer]:
+    """The values in an allocation at a position of the schedule: each byte is that of one value."""
+    values = [value for value in allocation.values if value.start <= at <= value.end]
+    # Of several values in one place, what an operation made is before the state of a loop, and the latest before others.
+    found = [(owners.find(value.name, value.place), value) for value in values]
+    found.sort(key=lambda each: (each[0].op < 0, each[1].is_state, -each[1].start, each[1].size))
+    taken: list[tuple[int, int]] = []
+    used = 0
+    for buffer, value in found:
+        size = _take(taken, value.offset, value.offset + value.size)
+        used += size
+        yield buffer._replace(bytes=size)
+    yield Buffer("", allocation.size - used, UNUSED)
+
+
+def _take(taken: list[tuple[int, int]], start: int, end: int) -> int:
+    """Adds a span to disjoint ones; returns how much of it was free."""
+    free = end - start - sum(max(0, min(end, stop) - max(start, begin)) for begin, stop in taken)
+    if free:
+        touching = [span for span in taken if span[0] <= end and start <= span[1]]
+        taken[:] = [span for span in taken if span not in touching]
+        taken.append((min([start, *(span[0] for span in touching)]), max([end, *(span[1] for span in touching)])))
+    return free
+
+
+class _Owners:
+    """The operations whose values instructions make."""
+
+    def __init__(self, module: HloModule, instructions: Sequence[Instruction]) -> None:
+        self._known = {each.name: each for each in instructions}
+        self._by_name: dict[str, hlo.Instruction] = {each.name: each for each in module.instructions()}
+        self._inside = group((each.fusion, each) for each in instructions if each.fusion)
+
+    def find(self, name: str, index: str) -> Buffer:
+        """The buffer, without its size, of a value: an instruction's, or at an index of its tuple."""
+        instruction = self._by_name.get(name)
+        known = self._known.get(self._made_by(instruction, index).name if instruction else name)
+        if known is None or not known.owners:
+            # XLA may have made the root of a fusion: then the fusion's instruction with most work.
+            inside = [each for each in self._inside.get(name, ()) if each.owners]
+            known = max(inside, key=lambda each: each.effort) if inside else None
+        if known is None:
+            return Buffer(name, 0, ADDED)
+        return Buffer(name, 0, "", known.owners[0], known.scope, known.phase)
+
+    def _made_by(self, instruction: hlo.Instruction, index: str) -> hlo.Instruction:
+        """The instruction that makes a value: in a fusion, a call or a loop, and in a loop's body that of the state."""
+        at = int(index.strip("{}").split(",")[0]) if index.strip("{}") else -1
+        for _ in range(_MOST_STEPS):
+            if instruction.opcode == "while":
+                instruction = next((body.root for body in instruction.called if body.root.opcode == "tuple"), instruction)
+            elif instruction.opcode in ("fusion", "call") and instruction.called:
+                instruction = instruction.called[0].root
+            elif instruction.opcode == "parameter" and at >= 0 and instruction.computation.root.opcode == "tuple":
+                instruction = instruction.computation.root
+            elif instruction.opcode == "tuple" and 0 <= at < len(instruction.operands):
+                instruction, at = instruction.operands[at], -1
+            elif instruction.opcode in ("bitcast", "copy", "convert") and instruction.name not in self._known:
+                instruction = instruction.operands[0]
+            else:
+                return instruction
+        return instruction

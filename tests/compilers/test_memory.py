@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What GPU's and TPU's compilers keep in memory at the peak, against their own totals."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+import hlotag
+from hlotag.audits.collect import audit_and_compile
+
+ROWS, WIDTH = 16384, 1024
+SHAPES = [jnp.zeros((WIDTH, WIDTH))] * 4, jnp.zeros((ROWS, WIDTH))
+RULES = [hlotag.Rule({"layer": "{n}"}, scope="layer_{n}")]
+
+
+def layer(x, w):
+    return jnp.tanh(jnp.sin(jnp.tanh(x @ w)) * 2)
+
+
+def training_step(remat):
+    def loss(weights, x):
+        for n, w in enumerate(weights):
+            with jax.named_scope(f"layer_{n}"):
+                x = (jax.checkpoint(layer) if remat else layer)(x, w)
+        return (x**2).sum()
+
+    return jax.grad(loss)
+
+
+def looped(weights, x):
+    def loss(stacked):
+        with jax.named_scope("layer_0"):
+            return lax.scan(lambda c, w: (layer(c, w), None), x, stacked)[0].sum()
+
+    return jax.grad(loss)(jnp.stack(weights))
+
+
+PROGRAMS = {"step": training_step(remat=False), "checkpoint": training_step(remat=True), "loop": looped}
+
+
+@pytest.fixture(scope="module")
+def audits(compiler):
+    found = {}
+    for name, function in PROGRAMS.items():
+        jax.clear_caches()
+        with hlotag.stage(rules=RULES):
+            found[name] = audit_and_compile(function, compiler.shapes(SHAPES), {}, memory=True)
+    return found
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rows_sum_to_what_xla_reserves(audits, name):
+    memory, stats = audits[name].audit.memory, audits[name].compiled.memory_analysis()
+    total = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes - stats.alias_size_in_bytes
+    assert memory.bytes == pytest.approx(total, rel=0.02)
+    for by in ("layer", "scope", "operation"):
+        assert sum(row.bytes for row in audits[name].audit.memory_by(by)) == memory.bytes
+
+
+def test_a_checkpoint_needs_less_in_the_layers(audits):
+    in_layers = {
+        name: sum(row.bytes for row in each.audit.memory_by("layer") if row.key and row.value) for name, each in audits.items()
+    }
+    assert in_layers["step"] > 0.5 * audits["step"].audit.memory.bytes - 2 * 4 * ROWS * WIDTH
+    assert in_layers["checkpoint"] < 0.9 * in_layers["step"]

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in memory at the peak: held against XLA's own totals, and against programs whose memory is known."""
+
+import json
+import math
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+import hlotag
+from hlotag.cli.commands import main
+
+ROWS, WIDTH = 512, 64
+VALUE = ROWS * WIDTH * 4  # bytes of one activation
+WEIGHTS, X = [jnp.ones((WIDTH, WIDTH))] * 4, jnp.ones((ROWS, WIDTH))
+RULES = [hlotag.Rule({"layer": "{n}"}, scope="layer_{n}")]
+
+
+def layer(x, w):
+    return jnp.tanh(jnp.sin(jnp.tanh(x @ w)) * 2)
+
+
+def training_step(remat=False):
+    def loss(weights, x):
+        for n, w in enumerate(weights):
+            with jax.named_scope(f"layer_{n}"):
+                x = (jax.checkpoint(layer) if remat else layer)(x, w)
+        return (x**2).sum()
+
+    return jax.grad(loss)
+
+
+def looped(weights, x):
+    def loss(stacked):
+        with jax.named_scope("layer_0"):
+            return lax.scan(lambda c, w: (layer(c, w), None), x, stacked)[0].sum()
+
+    return jax.grad(loss)(jnp.stack(weights))
+
+
+def loops_in_branches(weights, x):
+    return lax.cond(x[0, 0] > 0, lambda x: lax.fori_loop(0, 3, lambda i, x: layer(x, weights[0]), x), jnp.cos, x), x.sum()
+
+
+PROGRAMS = {
+    "a training step": jax.jit(training_step()),
+    "with a checkpoint": jax.jit(training_step(remat=True)),
+    "with donation": jax.jit(lambda weights, x: ([w + 1 for w in weights], jnp.tanh(x)), donate_argnums=(0, 1)),
+    "a loop under a gradient": jax.jit(looped),
+    "a tuple of a branch": jax.jit(loops_in_branches),
+}
+
+
+def audited(f, *args):
+    with hlotag.stage(rules=RULES):
+        return hlotag.audit(f, *args, memory=True)
+
+
+def xlas_total(f, *args):
+    """The bytes of arguments, results and temporary values, as XLA counts them."""
+    with hlotag.stage(rules=RULES):
+        stats = f.lower(*args).compile().memory_analysis()
+    return stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes - stats.alias_size_in_bytes
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rows_sum_to_what_xla_reserves(name):
+    audit = audited(PROGRAMS[name], WEIGHTS, X)
+    assert audit.memory is not None
+    assert audit.memory.bytes == pytest.approx(xlas_total(PROGRAMS[name], WEIGHTS, X), rel=0.02)
+    for by in ("scope", "scope:1", "source", "operation", *audit.keys):
+        assert sum(row.bytes for row in audit.memory_by(by)) == audit.memory.bytes
+    assert sum(buffer.bytes for buffer in audit.memory.buffers) == audit.memory.bytes
+    unused = sum(row.bytes for row in audit.memory_by("scope") if row.value == "unused at the peak")
+    assert unused < 0.3 * audit.memory.bytes
+
+
+def by_layer(audit):
+    """The bytes of each layer."""
+    sums = Counter()
+    for row in audit.memory_by("layer"):
+        if row.key and row.value:
+            sums[row.value] += row.bytes
+    return sums
+
+
+def test_a_checkpoint_halves_the_activations_of_each_layer():
+    """Each layer keeps what its two outer derivatives need; with a checkpoint, its argument alone."""
+    without, remat = (
+        by_layer(audited(PROGRAMS["a training step"], WEIGHTS, X)),
+        by_layer(audited(PROGRAMS["with a checkpoint"], WEIGHTS, X)),
+    )
+    assert {n: without[n] for n in "012"} == dict.fromkeys("012", 2 * VALUE)
+    assert {n: remat[n] for n in "012"} == dict.fromkeys("012", VALUE)
+
+
+def test_arguments_and_outputs_have_rows_of_their_own():
+    audit = audited(PROGRAMS["a training step"], WEIGHTS, X)
+    kinds = Counter()
+    for buffer in audit.memory.buffers:
+        kinds[buffer.kind] += buffer.bytes
+    size = sum(math.prod(w.shape) * 4 for w in WEIGHTS)
+    assert kinds["arguments"] == size + VALUE and size <= kinds["outputs"] < size + 100
+
+
+def test_the_state_of_a_loop_is_that_of_what_makes_it():
+    audit = audited(PROGRAMS["a loop under a gradient"], WEIGHTS, X)
+    of_loop = sum(row.bytes for row in audit.memory_by("layer") if row.value == "0")
+    assert of_loop >= 0.8 * (audit.memory.bytes - sum(r.bytes for r in audit.memory_by("layer") if not r.key))
+
+
+PROGRAM = """
+import jax, jax.numpy as jnp, hlotag
+def step():
+    def f(x):
+        with hlotag.tagged({"part": "a"}):
+            y = jnp.sin(x @ x)
+        return (y @ y.T).sum()
+    return jax.jit(jax.grad(f)), [jnp.ones((64, 64))]
+"""
+
+
+def test_a_command_shows_memory_by_key_and_scope(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(PROGRAM)
+    assert main(["audit", "train.py:step", "--memory", "--json", "a.json", "--html", "page.html"]) == 0
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert sum(buffer["bytes"] for buffer in document["memory"]["buffers"]) == document["memory"]["bytes"]
+    text = capsys.readouterr().out
+    assert "The program needs" in text and "arguments" in text and "part" in text
+    assert 'id="memory"' in (tmp_path / "page.html").read_text()
+    assert main(["audit", "train.py:step", "--memory", "operation,source"]) == 0
+    assert "dot_general" in capsys.readouterr().out
+    assert main(["audit", "train.py:step", "--memory", "no_such_key"]) == 2
+    assert "choose from part, source, scope, scope:N, operation" in capsys.readouterr().err
+
+
+def test_without_the_option_an_audit_knows_no_memory():
+    audit = hlotag.audit(jnp.sin, X)
+    assert audit.memory is None and audit.memory_by("scope") == []
