@@ -38,6 +38,7 @@ examples:
   hlotag audit module.mlir --html audit.html
   hlotag audit train.py:step --tags
   hlotag audit train.py:step --memory scope:2
+  hlotag audit train.py:step --instructions 'scope=mlp,phase=backward'
   hlotag audit module.mlir --pass-pipeline='hlotag-propagate-autodiff,hlotag-verify' --xla-passes
   hlotag audit --dump-dir dumps --fail-if lost:_scheduling_group_id --fail-if 'attention:block=att*'
   hlotag audit module.mlir --json - | jq '.tags[].state'
@@ -81,6 +82,14 @@ def add_to(commands: terminal.Commands) -> None:
     )
     add("--tags", action="store_true", help="list every tag: phase, operation, line, state, instruction and work")
     add("--instruction", metavar="NAME", help="list what a fusion or an instruction computes: operations, lines, work and tags")
+    add(
+        "--instructions",
+        nargs="?",
+        const="",
+        metavar="WHERE",
+        help="list every instruction: what it computes, source, scope, tags and work; WHERE is layer=1,scope=mlp,phase=backward",
+    )
+    add("--order", default="work", choices=("work", "program"), help="the order of --instructions (default: work)")
     add("--untagged", action="store_true", help="list the source lines whose operations have no tag, those with most work first")
     add(
         "--memory",
@@ -104,6 +113,7 @@ def _run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from hlotag.audits import baseline
+    from hlotag.audits.listing import list_instructions
     from hlotag.audits.render import memory, table
     from hlotag.cli.condition import Condition
 
@@ -128,6 +138,8 @@ def _run(args: argparse.Namespace) -> int:
             console.print(table.make_untagged_table(audit))
         if args.instruction:
             console.print(table.kernel_table(audit, args.instruction))
+        if args.instructions is not None:
+            console.print(table.listing_table(list_instructions(audit, args.instructions, args.order)))
         if args.memory is not None:
             Console().print(memory.renderable(audit, args.memory.split(",") if args.memory else audit.keys or ["scope"]))
     status = _report(audit, conditions)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import count, printable
+from hlotag.audits.listing import Listed
 from hlotag.audits.model import TagState, Verdict, by_entry, kernels, phases_in
 from hlotag.audits.report import (
     KERNEL_COLUMNS,
@@ -119,6 +120,19 @@ def tags_table(audit: Reported) -> Table:
 def make_untagged_table(audit: Reported) -> Table:
     """Renders the source lines whose operations have no tag, those with most work first."""
     return _list_rows(UNTAGGED_COLUMNS, list_untagged_lines(audit))
+
+
+def listing_table(found: Sequence[Listed]) -> Table:
+    """Renders instructions with what they compute, their source, tags and work."""
+    columns = ("instruction", "opcode", "fusion", "operation", "phase", "source", "scope", "tags", "flops", "bytes", "runs")
+    return _list_rows(columns, map(_listed_row, found))
+
+
+def _listed_row(each: Listed) -> tuple[str, ...]:
+    i, op = each.instruction, each.op
+    operation, source = (op.title, op.source) if op else ("added by XLA", "")
+    tags = ", ".join(f"{key}={value}" for key, value in each.tags.items())
+    return i.name, i.opcode, i.fusion, operation, i.phase, source, i.scope, tags, str(i.flops), str(i.bytes), str(i.runs)
 
 
 def kernel_table(audit: Reported, name: str) -> Table:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of all instructions, against the text of the compiled module."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import hlotag
+from hlotag.audits.listing import list_instructions
+from hlotag.cli.commands import main
+
+X = jnp.ones((64, 64))
+# What computes and moves nothing, and has no event.
+SILENT = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "fusion"}
+
+
+def step(x, w):
+    with hlotag.tagged({"part": "up"}), jax.named_scope("mlp/up"):
+        y = jnp.tanh(x @ w)
+    with hlotag.tagged({"part": "down"}), jax.named_scope("mlp/down"):
+        return jax.lax.fori_loop(0, 3, lambda i, y: jnp.sin(y @ w), y).sum()
+
+
+@pytest.fixture(scope="module")
+def audit():
+    with hlotag.stage():
+        return hlotag.audit(jax.grad(lambda x, w: jax.checkpoint(step)(x, w)), X, X)
+
+
+def test_each_instruction_of_the_program_is_listed():
+    with hlotag.stage():
+        lowered = jax.jit(step).lower(X, X)
+        listed = {each.instruction.name for each in list_instructions(hlotag.audit(lowered))}
+        text = lowered.compile().as_text()
+    found = re.findall(r"^\s+(?:ROOT )?%([\w.\-]+) = [^=]*? ([a-z][\w\-]*)\(", text, re.M)
+    assert len(found) > 10
+    missing = {name for name, opcode in found if opcode not in SILENT} - listed
+    assert missing <= {name for name, opcode in found if opcode in ("add", "compare")}, missing  # the loop's counter
+
+
+WHERE = {
+    "part=up": lambda each: each.tags.get("part") == "up",
+    "part": lambda each: "part" in each.tags,
+    "scope=mlp": lambda each: "mlp" in each.instruction.scope.split("/"),
+    "phase=recomputed": lambda each: each.instruction.phase == "recomputed",
+    "operation=dot_general, part=down": lambda each: each.op and "dot" in each.op.name and each.tags.get("part") == "down",
+    "source=test_listing.py": lambda each: each.op and each.op.file.endswith("test_listing.py"),
+    "opcode=dot": lambda each: each.instruction.opcode == "dot",
+}
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_patterns_choose_instructions(audit, where):
+    chosen, every = list_instructions(audit, where), list_instructions(audit)
+    assert 0 < len(chosen) < len(every) or where == "source=test_listing.py"
+    assert chosen == [each for each in every if WHERE[where](each)]
+
+
+def test_orders(audit):
+    work = [each.instruction.effort * each.instruction.runs for each in list_instructions(audit)]
+    assert work == sorted(work, reverse=True)
+    ops = [each.op.id for each in list_instructions(audit, order="program") if each.op]
+    assert ops == sorted(ops)
+    with pytest.raises(hlotag.ArgumentError, match="choose from work, program"):
+        list_instructions(audit, order="time")
+    with pytest.raises(hlotag.ArgumentError, match="'=x' names nothing"):
+        list_instructions(audit, "=x")
+
+
+def test_a_command_lists_a_file_of_hlo(tmp_path, capsys):
+    with hlotag.stage():
+        text = jax.jit(step).lower(X, X).compile().as_text()
+    (tmp_path / "step.hlo").write_text(text)
+    assert main(["audit", str(tmp_path / "step.hlo"), "--instructions", "opcode=dot"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if re.search(r"\bdot\S*\s+dot\b", line)]
+    assert len(lines) == len(re.findall(r" dot\(", text)) > 0
