@@ -34,14 +34,12 @@ RULES = [
 CASES = {
     "hlotag-resolve": ("", "hlotag-resolve"),
     "hlotag-attach": ("hlotag-resolve", with_rules("hlotag-attach", RULES)),
-    "hlotag-complete-lowering": ("hlotag-resolve", "hlotag-complete-lowering"),
     "hlotag-propagate-regions": ("hlotag-resolve", "hlotag-propagate-regions"),
     "hlotag-propagate-calls": ("hlotag-resolve", "hlotag-propagate-calls"),
     "hlotag-propagate-autodiff": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), "hlotag-propagate-autodiff"),
     "hlotag-strip": ("hlotag-resolve", "hlotag-strip"),
     "hlotag-verify": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), "hlotag-verify"),
     "default pipeline": ("", hlotag.DEFAULT_PIPELINE),
-    "default pipeline, rules": ("", with_rules(hlotag.DEFAULT_PIPELINE, RULES)),
 }
 
 

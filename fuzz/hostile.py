@@ -28,10 +28,7 @@ from record import Outcome, record
 TYPE = "tensor<f32>"
 TAG = '{mhlo.frontend_attributes = {k = "v"}}'
 RULES = 'hlotag-attach{rules=\'[{op = "sine", attrs = {k = "v"}}, {scope = "a", attrs = {l = "w"}}]\'}'
-EVERYTHING = (
-    f"hlotag-resolve,{RULES},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,"
-    "hlotag-propagate-autodiff,hlotag-verify"
-)
+EVERYTHING = f"hlotag-resolve,{RULES},hlotag-propagate-autodiff,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"
 QUADRATIC = 10.0
 """Four times the size may take this many times as long: 4 is linear, 16 the square."""
 

@@ -26,15 +26,13 @@ CASES_PER_CHILD = 40
 PASSES = (
     "hlotag-resolve",
     'hlotag-attach{rules=\'[{op = "*", scope = "*a*", attrs = {k = "v"}}, {op = "dot_general", attrs = {l = "w"}}]\'}',
-    "hlotag-complete-lowering",
     "hlotag-propagate-regions",
     "hlotag-propagate-calls",
     "hlotag-propagate-autodiff",
     "hlotag-propagate-autodiff",
     "hlotag-strip{keys=k*}",
     "hlotag-verify",
-    "hlotag-resolve,hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,"
-    "hlotag-verify",
+    "hlotag-resolve,hlotag-propagate-autodiff,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify",
 )
 KEYS = ("k", "l", "MUST_FUSE", "_scheduling_group_id", "inlineable", "hlotag.grad.k", "xla.sdy.sharding", "")
 VALUES = ('"v"', '"w"', '"1"', '""', '["hlotag.unset"]', "true", "7 : i32")
@@ -117,7 +115,7 @@ def mutate(module: Any, rng: random.Random) -> None:
         op.attributes[FRONTEND] = ir.Attribute.parse(entries() if rng.random() < 0.95 else rng.choice(VALUES))
 
     def give_in_flight(op: Any) -> None:
-        op.attributes[rng.choice(("hlotag.attached", "hlotag.derived"))] = ir.Attribute.parse(entries())
+        op.attributes["hlotag.derived"] = ir.Attribute.parse(entries())
 
     def redirect(op: Any) -> None:
         names = [f.operation.attributes["sym_name"] for f in module.body.operations if "sym_name" in f.operation.attributes]

@@ -29,14 +29,12 @@ using Steps = std::vector<Step>;
 
 const std::vector<Steps> &pipelines() {
   using Strings = std::vector<std::string>;
-  static const passes::OptionValues attached{{"seeds", std::string("attached")}};
   static const std::string rules =
       R"([{op = "add", attrs = {k = "v"}}, {scope = "a/*", phase = "backward", attrs = {l = "w"}, )"
       R"(grad = {}}, {function = "f1", source = "m.py:3", attrs = {m = "x"}}])";
   static const std::string anyOfA = R"([{op = "*", scope = "a", attrs = {k = "v"}}])";
   static const std::vector<Steps> all{
       {{"hlotag-resolve"}},
-      {{"hlotag-complete-lowering"}},
       {{"hlotag-propagate-regions"}},
       {{"hlotag-propagate-calls"}},
       {{"hlotag-propagate-calls", {{"max-clones", int64_t{3}}}}},
@@ -47,10 +45,9 @@ const std::vector<Steps> &pipelines() {
       {{"hlotag-verify"}},
       {{"hlotag-resolve"},
        {"hlotag-attach", {{"rules", anyOfA}}},
-       {"hlotag-complete-lowering", attached},
+       {"hlotag-propagate-autodiff"},
        {"hlotag-propagate-regions"},
        {"hlotag-propagate-calls"},
-       {"hlotag-propagate-autodiff", attached},
        {"hlotag-verify"}},
   };
   return all;
@@ -169,10 +166,8 @@ private:
     };
     if (chance(2))
       add("mhlo.frontend_attributes", chance(30) ? pick(kValues) : dictionary());
-    if (chance(8))
-      add("hlotag.attached", chance(10) ? "[]" : dictionary());
     if (chance(12))
-      add("hlotag.derived", dictionary());
+      add("hlotag.derived", chance(10) ? "[]" : dictionary());
     return result;
   }
 

@@ -209,7 +209,7 @@ def test_no_tag_comes_from_another_operation(function, arguments, transform):
 
 
 BOTH = {"k": "f", "l": "f"}
-INFERRING = hlotag.DEFAULT_PIPELINE.replace("seeds=attached", "seeds=all")
+INFERRING = hlotag.DEFAULT_PIPELINE.replace("hlotag-verify", "hlotag-propagate-autodiff,hlotag-verify")
 WHERE = {
     "direct": jnp.matmul,
     "inner jit": jax.jit(jnp.matmul),

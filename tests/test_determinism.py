@@ -17,8 +17,7 @@ PROCESSES = 20
 
 # All passes that change something. The rules tag by what has an order: kinds, scopes, phases, keys.
 PIPELINE = with_rules(
-    "hlotag-resolve,hlotag-attach,hlotag-complete-lowering,hlotag-propagate-regions,"
-    "hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify",
+    "hlotag-resolve,hlotag-attach,hlotag-propagate-autodiff,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify",
     [
         *[Rule({"g": 1, "d": 2}, op="dot_general"), Rule({"h": 1, "g": 3}, scope="*", op="t*")],
         *[Rule({"fuse": "a"}, op="multiply", phase="forward"), Rule({"fuse": "b"}, op="add", phase="backward")],

@@ -9,11 +9,10 @@ import hlotag
 
 PASSES = [
     """hlotag-attach{rules='[{op = "sine", attrs = {r = "1"}}]'}""",
-    *("hlotag-complete-lowering", "hlotag-complete-lowering{seeds=attached}", "hlotag-resolve", "hlotag-propagate-regions"),
-    *("hlotag-propagate-autodiff", "hlotag-propagate-autodiff{seeds=attached}", "hlotag-propagate-calls", "hlotag-verify"),
+    *("hlotag-resolve", "hlotag-propagate-regions", "hlotag-propagate-calls", "hlotag-propagate-autodiff", "hlotag-verify"),
     "hlotag-strip",
 ]
-NAMES = ["hlotag.attached", "hlotag.derived", "hlotag.tags", "hlotag.origins", "mhlo.frontend_attributes"]
+NAMES = ["hlotag.derived", "hlotag.tags", "hlotag.origins", "mhlo.frontend_attributes"]
 VALUES = ["3 : i32", '["a"]', "{}", "{k = 3 : i32}", '{k = ["hlotag.unset"]}', '{hlotag.x = "v"}']
 PLACES = ["seed", "helper", "constant", "call", "callee", "body", "module"]
 TAG = '{k = "v"}'
@@ -45,7 +44,7 @@ def program(place, name, value, seed):
 }}"""
 
 
-SEEDS = {"tagged": {"mhlo.frontend_attributes": TAG}, "attached": {"mhlo.frontend_attributes": TAG, "hlotag.attached": TAG}}
+SEEDS = {"tagged": {"mhlo.frontend_attributes": TAG}, "attached": {"mhlo.frontend_attributes": TAG, "hlotag.derived": TAG}}
 
 
 @pytest.mark.parametrize("seed", SEEDS.values(), ids=SEEDS)

@@ -57,7 +57,7 @@ def passes_and_dumps_work(hlotag):
     from hlotag.audits.dumps import audit_dumps
     from hlotag.passes.rules import with_rules
 
-    rules = with_rules(hlotag.DEFAULT_PIPELINE, [hlotag.Rule({"k": "v"}, op="sine")])
+    rules = with_rules("hlotag-attach,hlotag-verify", [hlotag.Rule({"k": "v"}, op="sine")])
     assert 'k = "v"' in str(hlotag.run_passes(MODULE, rules))
     assert [tag.value for tag in audit_dumps(Path(".")).tags] == ["v"]
 

@@ -97,18 +97,18 @@ def _forget():
 
 
 def test_mixes_with_passes_in_cpp_and_of_jaxlib():
-    """Passes in C++ look once whether rules attached anything, and which operations there are; a Python pass may change both."""
+    """Passes in C++ look once which operations there are; a Python pass may change both."""
     result = hlotag.run_passes(MODULE, "hlotag-strip{keys=a},label-ops{op=stablehlo.cosine},erase-dead,cse,hlotag-verify")
     assert "cosine" not in result and '{b = "2"}' in result
     assert "frontend_attributes" not in hlotag.run_passes(MODULE, ["label-ops{label=x}", "hlotag-strip{keys=l*}", "canonicalize"])
 
     @hlotag.register_pass
-    def put_attached(module):
+    def put_derived(module):
         erase_dead(module)
-        operations(module, "stablehlo.sine")[0].attributes["hlotag.attached"] = ir.DictAttr.get({"a": ir.StringAttr.get("1")})
+        operations(module, "stablehlo.sine")[0].attributes["hlotag.derived"] = ir.DictAttr.get({"a": ir.StringAttr.get("1")})
 
-    result = hlotag.run_passes(MODULE, "hlotag-verify,put-attached,hlotag-verify")
-    assert "hlotag.attached" not in result and "cosine" not in result
+    result = hlotag.run_passes(MODULE, "hlotag-verify,put-derived,hlotag-verify")
+    assert "hlotag.derived" not in result and "cosine" not in result
 
 
 def test_options_are_the_fields():

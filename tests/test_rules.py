@@ -292,7 +292,7 @@ def test_an_error_in_a_rules_file_shows_its_line(text, place, message, tmp_path)
 def test_rules_of_a_file_are_part_of_the_pipeline(tmp_path):
     """What is done does not depend on what becomes of the file, and JAX's caches see what was in it."""
     path = tmp_path / "rules.toml"
-    pipeline = hlotag.DEFAULT_PIPELINE.replace("hlotag-attach", f"hlotag-attach{{rules-file={path}}}")
+    pipeline = hlotag.DEFAULT_PIPELINE.replace("hlotag-resolve", f"hlotag-resolve,hlotag-attach{{rules-file={path}}}")
     f = jax.jit(lambda x: jnp.sin(x))
     counts = []
     for value in ("one", "two"):

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where entries come from, for each pass that adds some. Without --debug-origins nobody says so.
-// RUN: hlotag-opt %s --split-input-file --debug-origins --mlir-print-local-scope --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
+// RUN: hlotag-opt %s --split-input-file --debug-origins --mlir-print-local-scope --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
 // A second run finds nothing to do.
-// RUN: hlotag-opt %s --split-input-file --debug-origins --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-complete-lowering,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
-// RUN: hlotag-opt %s --split-input-file --hlotag-resolve --hlotag-complete-lowering --hlotag-propagate-regions --hlotag-propagate-calls --hlotag-propagate-autodiff --hlotag-verify | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
+// RUN: hlotag-opt %s --split-input-file --debug-origins --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
+// RUN: hlotag-opt %s --split-input-file --hlotag-resolve --hlotag-propagate-regions --hlotag-propagate-calls --hlotag-propagate-autodiff --hlotag-verify | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
 // Records go with their entries, also when nothing is recorded.
 // RUN: hlotag-opt %s --split-input-file --debug-origins --hlotag-resolve --hlotag-propagate-calls -o %t
 // RUN: hlotag-opt %t --split-input-file --hlotag-strip | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
@@ -36,43 +36,6 @@ module @attach {
     // CHECK: stablehlo.sine %0 {hlotag.origins = {r = {pass = "hlotag-attach", step = "rule 1: {{.*}}"}}, mhlo.frontend_attributes = {r = "1", s = "own"}}
     %1 = stablehlo.sine %0 {mhlo.frontend_attributes = {s = "own"}} : tensor<f32>
     return %1 : tensor<f32>
-  }
-}
-
-// -----
-
-// CHECK-LABEL: module @complete_lowering
-module @complete_lowering {
-  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-    // CHECK: stablehlo.constant {hlotag.origins = {k = {from = "stablehlo.broadcast_in_dim at \22jit(f)/mul\22", pass = "hlotag-complete-lowering", step = "all its users have it"}}
-    %c = stablehlo.constant dense<3.0> : tensor<f32> loc("jit(f)")
-    // CHECK: stablehlo.broadcast_in_dim {{.*}} {hlotag.origins = {k = {from = "stablehlo.multiply at \22jit(f)/mul\22", pass = "hlotag-complete-lowering", step = "helper in its lowering"}}
-    %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<4xf32> loc("jit(f)/mul")
-    %1 = stablehlo.multiply %x, %0 {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc("jit(f)/mul")
-    // CHECK: call @primitive{{.*}} {hlotag.origins = {k = {from = "func.func at {{.*}}", pass = "hlotag-complete-lowering", step = "all operations of the function have it"}}
-    %2 = func.call @primitive(%1) : (tensor<4xf32>) -> tensor<4xf32>
-    return %2 : tensor<4xf32>
-  }
-  func.func private @primitive(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = stablehlo.abs %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
-    return %0 : tensor<4xf32>
-  }
-}
-
-// -----
-
-// CHECK-LABEL: module @loop
-module @loop {
-  func.func @main(%x: tensor<i1>) -> tensor<i1> {
-    %0 = stablehlo.while(%a = %x) : tensor<i1>
-    cond {
-      stablehlo.return %a : tensor<i1>
-    } do {
-      %1 = stablehlo.not %a {mhlo.frontend_attributes = {k = "v"}} : tensor<i1>
-      stablehlo.return %1 : tensor<i1>
-    }
-    // CHECK: attributes {hlotag.origins = {k = {pass = "hlotag-complete-lowering", step = "all operations in its body have it"}}
-    return %0 : tensor<i1>
   }
 }
 

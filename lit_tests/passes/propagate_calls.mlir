@@ -138,22 +138,3 @@ func.func private @b(%x: tensor<f32>) -> tensor<f32> {
   %0 = call @a(%x) : (tensor<f32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
-
-// -----
-
-// Calls differ only in what derived operations get for a key that the body has: one function serves both.
-// CHECK-LABEL: func.func public @main
-func.func public @main(%x: tensor<f32>) -> tensor<f32> {
-  // CHECK: call @f(%arg0)
-  %0 = call @f(%x) {hlotag.attached = {k = "1"}, hlotag.derived = {k = "2"}, mhlo.frontend_attributes = {k = "1", m = "w"}} : (tensor<f32>) -> tensor<f32>
-  // CHECK: call @f(%0)
-  %1 = call @f(%0) {hlotag.attached = {k = "1"}, hlotag.derived = {k = "3"}, mhlo.frontend_attributes = {k = "1", m = "w"}} : (tensor<f32>) -> tensor<f32>
-  return %1 : tensor<f32>
-}
-// CHECK-LABEL: func.func private @f(
-// CHECK-NEXT: stablehlo.sine %arg0 {mhlo.frontend_attributes = {k = "own", m = "w"}}
-// CHECK-NOT: @f_0
-func.func private @f(%x: tensor<f32>) -> tensor<f32> {
-  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "own"}} : tensor<f32>
-  return %0 : tensor<f32>
-}

@@ -72,20 +72,6 @@ func.func @kept(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
 
-// What rules attached, and what their derivatives get, goes along.
-// CHECK-LABEL: func.func @attached
-func.func @attached(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
-  %0 = "stablehlo.case"(%i) ({
-    // CHECK: stablehlo.sine {{.*}} {hlotag.attached = {k = "v"}, hlotag.derived = {}, mhlo.frontend_attributes = {k = "v", m = "1"}}
-    %1 = stablehlo.sine %x : tensor<f32>
-    // An entry that was there is not the rule's.
-    // CHECK: stablehlo.cosine {{.*}} {mhlo.frontend_attributes = {k = "own", m = "1"}}
-    %2 = stablehlo.cosine %1 {mhlo.frontend_attributes = {k = "own"}} : tensor<f32>
-    stablehlo.return %2 : tensor<f32>
-  }) {hlotag.attached = {k = "v"}, hlotag.derived = {}, mhlo.frontend_attributes = {k = "v", m = "1"}} : (tensor<i32>) -> tensor<f32>
-  return %0 : tensor<f32>
-}
-
 // -----
 
 // A key that is not to be there is not given back, and is not handed on.

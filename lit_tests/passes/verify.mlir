@@ -5,10 +5,10 @@
 // CHECK-LABEL: func.func @in_flight
 func.func @in_flight(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
   // CHECK: stablehlo.sine %{{.*}} {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
-  %0 = stablehlo.sine %x {hlotag.attached = {k = "v"}, hlotag.derived = {k = "w"}, mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+  %0 = stablehlo.sine %x {hlotag.derived = {k = "w"}, mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
   %1 = "stablehlo.case"(%i) ({
     // CHECK: stablehlo.cosine %{{.*}} {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
-    %2 = stablehlo.cosine %0 {hlotag.attached = {k = "v"}, mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+    %2 = stablehlo.cosine %0 {hlotag.derived = {}, mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
     stablehlo.return %2 : tensor<f32>
   }) : (tensor<i32>) -> tensor<f32>
   return %1 : tensor<f32>

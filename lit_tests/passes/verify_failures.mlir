@@ -11,14 +11,6 @@ func.func @values(%x: tensor<f32>) -> tensor<f32> {
 
 // -----
 
-func.func @rule(%x: tensor<f32>) -> tensor<f32> {
-  // expected-error@below {{'stablehlo.sine' got 'xla.sdy.sharding' = "s" from a rule; the key is reserved for JAX, Shardy, XLA or hlotag, choose another name}}
-  %0 = stablehlo.sine %x {hlotag.attached = {xla.sdy.sharding = "s"}, mhlo.frontend_attributes = {xla.sdy.sharding = "s"}} : tensor<f32>
-  return %0 : tensor<f32>
-}
-
-// -----
-
 func.func @dictionary(%x: tensor<f32>) -> tensor<f32> {
   // expected-error@below {{'mhlo.frontend_attributes' must be a dictionary, but is "k=v"}}
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = "k=v"} : tensor<f32>
@@ -40,11 +32,3 @@ func.func @reserved(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
 
 // expected-error@below {{the module still has 'hlotag.tags'; run hlotag-resolve first}}
 module attributes {hlotag.tags = []} {}
-
-// -----
-
-func.func @derived(%x: tensor<f32>) -> tensor<f32> {
-  // expected-error@below {{attribute 'hlotag.derived' must be a dictionary, but is "k"}}
-  %0 = stablehlo.sine %x {hlotag.attached = {k = "v"}, hlotag.derived = "k", mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
-  return %0 : tensor<f32>
-}

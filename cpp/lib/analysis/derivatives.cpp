@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "derivatives.h"
 
-#include "primitives.h"
-
 #include <algorithm>
 #include <iterator>
 #include <set>

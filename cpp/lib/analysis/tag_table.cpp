@@ -54,19 +54,11 @@ RuleEntries readRule(const Field &fields, size_t numRules) {
   return rule;
 }
 
-/// Returns sentinels for the keys of `entries`, so that passes do not restore them.
-ir::DictionaryAttr unset(MlirContext context, ir::DictionaryAttr entries) {
-  std::vector<ir::NamedAttribute> result;
-  for (ir::NamedAttribute entry : entries)
-    result.push_back({entry.name, ir::unsetValue(context)});
-  return ir::DictionaryAttr::get(context, result);
-}
-
 Tag readTag(MlirContext context, ir::TagWriter &tags, const Field &fields, size_t numRules) {
   Tag tag;
   tag.own = readColumns(fields);
   for (size_t phase : {Derived, Remat})
-    tag.own[phase] = tags.merge({}, tags.merge(tag.own[phase], unset(context, tag.own[Forward])));
+    tag.own[phase] = tags.merge({}, tags.merge(tag.own[phase], ir::unset(context, tag.own[Forward])));
   for (size_t phase : {Forward, Custom})
     tag.own[phase] = tags.merge({}, tag.own[phase]);
   if (Field rules = fields["rules"])

@@ -32,4 +32,11 @@ Attribute unsetValue(MlirContext context) {
   return ArrayAttr::get(context, {StringAttr::get(context, "hlotag.unset")});
 }
 
+DictionaryAttr unset(MlirContext context, DictionaryAttr entries) {
+  std::vector<NamedAttribute> result;
+  for (NamedAttribute entry : entries)
+    result.push_back({entry.name, unsetValue(context)});
+  return DictionaryAttr::get(context, result);
+}
+
 } // namespace hlotag::ir

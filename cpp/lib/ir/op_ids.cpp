@@ -28,7 +28,6 @@ OpIds::OpIds(MlirContext context) {
 #include "hlotag/ir/ops.def"
   symName = get("sym_name");
   frontendAttributes = get(kFrontendAttributes);
-  attached = get(kAttached);
   tags = get("hlotag.tags");
 }
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/tag_writer.h"
 
-#include <algorithm>
-
 namespace hlotag::ir {
 
 TagWriter::TagWriter(Rewriter &rewriter)
     : rewriter_(rewriter),
       frontendAttributes_(Identifier::get(rewriter.context(), kFrontendAttributes)),
-      attached_(Identifier::get(rewriter.context(), kAttached)),
       origins_(Identifier::get(rewriter.context(), kOrigins)) {}
 
 DictionaryAttr TagWriter::dictionary(Operation op, std::string_view name) {
@@ -19,11 +16,6 @@ DictionaryAttr TagWriter::dictionary(Operation op, std::string_view name) {
     return entries;
   throw IRError(op.location().raw(),
                 concat({"attribute '", name, "' must be a dictionary, but is ", attr.str()}));
-}
-
-bool TagWriter::anyAttached(const OpList &operations) {
-  return std::any_of(operations.begin(), operations.end(),
-                     [](const OpList::Item &item) { return item.op.hasAttr(kAttached); });
 }
 
 bool TagWriter::add(Operation op, DictionaryAttr entries, const Reason &reason) {

@@ -69,8 +69,8 @@ follows the policy of each key by default.
 
 - An entry that is already there stays. Of several matching rules the last one wins.
 - Two rules that disagree are a warning. A rule that matches nothing is a remark.
-- `hlotag.attached` records what was attached, and `hlotag.derived` what derived operations get, if that differs.
-  `hlotag-verify` removes both.
+- `hlotag.derived` records what derived operations get, if that differs, for `hlotag-propagate-autodiff`.
+  `hlotag-verify` removes it.
 - A module that still has marks (`hlotag.tags`) is an error: patterns would not match its names.
 
 Before, with `rules=[{op = "sine", attrs = {k = "v"}}]`:
@@ -82,7 +82,7 @@ Before, with `rules=[{op = "sine", attrs = {k = "v"}}]`:
 After:
 
 ```mlir
-%0 = stablehlo.sine %x {hlotag.attached = {k = "v"}, mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+%0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
 ```)md"};
   return info;
 }
@@ -99,7 +99,8 @@ class Attacher {
 public:
   Attacher(PassContext &ctx, std::vector<Rule> rules)
       : ctx_(ctx), rules_(std::move(rules)), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
-        enclosing_(ctx.ids()), matched_(rules_.size()) {
+        enclosing_(ctx.ids()), derived_(ir::Identifier::get(ctx.context(), ir::kDerived)),
+        matched_(rules_.size()) {
     // Properties that no rule matches on are left out of keys.
     bool usesOrigin = false;
     for (const Rule &rule : rules_) {
@@ -177,6 +178,7 @@ private:
   std::vector<Rule> rules_;
   analysis::EntryCarrier carrier_;
   analysis::Enclosing enclosing_;
+  ir::Identifier derived_;
   std::vector<bool> matched_;
   std::vector<std::string> steps_; // by rule: its text in hlotag.origins
   bool usesFunction_ = false;
@@ -242,25 +244,24 @@ RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
     matching.push_back(rule.number - 1);
     match.parts.insert(match.parts.begin(), {own, rule.number - 1});
     match.forward = ctx_.tags().merge(match.forward, own, /*overwrite=*/true);
-    match.derived = ctx_.tags().merge(match.derived, rule.bind(ctx_.context(), rule.grad, subject),
-                                      /*overwrite=*/true);
+    ir::DictionaryAttr derived = rule.bind(ctx_.context(), rule.grad, subject);
+    match.derived =
+        ctx_.tags().merge(match.derived, ctx_.tags().merge(derived, ir::unset(ctx_.context(), own)),
+                          /*overwrite=*/true);
   }
   return match;
 }
 
 void Attacher::attach(ir::Operation op, const RuleMatch &match, bool isTransposed) {
-  ir::DictionaryAttr added = carrier_.remove(match.forward, ctx_.tags().get(op));
-  if (!added)
-    return;
+  ir::DictionaryAttr before = ctx_.tags().get(op);
   for (auto [entries, rule] : match.parts)
     ctx_.tags().add(op, entries, {steps_[rule]});
-  ctx_.tags().addAttached(op, added);
   if (isTransposed || match.derived == match.forward)
     return;
-  // Leave out keys that the operation had before, for derived operations too.
-  ir::DictionaryAttr derived =
-      carrier_.remove(match.derived, carrier_.remove(match.forward, added));
-  carrier_.setDerived(op, derived ? derived : ir::DictionaryAttr::get(ctx_.context(), {}));
+  // Nothing for keys that the operation had before.
+  ir::DictionaryAttr derived = carrier_.remove(match.derived, before);
+  if (derived)
+    ctx_.rewriter().setAttr(op, derived_, derived);
 }
 
 void Attacher::reportConflicts(ir::Operation op, const Rule &winner,

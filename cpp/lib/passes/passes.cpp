@@ -10,7 +10,6 @@ namespace hlotag::passes {
 std::vector<std::unique_ptr<pass::Pass>> makeAllPasses() {
   std::vector<std::unique_ptr<pass::Pass>> passes;
   passes.push_back(createAttachPass());
-  passes.push_back(createCompleteLoweringPass());
   passes.push_back(createPropagateAutodiffPass());
   passes.push_back(createPropagateCallsPass());
   passes.push_back(createPropagateRegionsPass());

@@ -20,16 +20,6 @@ public:
   LogicalResult run(PassContext &ctx) override;
 
 private:
-  /// The entries for operations derived from `primal`.
-  analysis::Carried entriesFor(analysis::EntryCarrier &carrier, ir::Operation primal) const;
-  analysis::Carried entriesOfAll(analysis::EntryCarrier &carrier,
-                                 const std::vector<ir::Operation> &primals) const;
-
-  Option<std::string> seeds_{options(),
-                             "seeds",
-                             "which entries to extend: all, or those that rules attached",
-                             "all",
-                             {"all", "attached"}};
   Option<int64_t> maxFlows_{options(), "max-flows",
                             "how many values a value is followed through, by calls and loops", 256};
 };
@@ -65,8 +55,7 @@ the share of derived operations that get their tag, with jax 0.12:
 It skips what forward mode adds, since primal and tangent have the same name; what moves the slices of a loop; what a
 custom derivative emits; and every line whose last equation may be dead code.
 
-With `seeds=attached` the pass hands on only entries in `hlotag.attached`. If an operation has `hlotag.derived`,
-derived operations get those entries instead.
+If an operation has `hlotag.derived`, derived operations get those entries instead of its own.
 
 Before:
 
@@ -84,26 +73,19 @@ After:
   return info;
 }
 
-analysis::Carried PropagateAutodiff::entriesFor(analysis::EntryCarrier &carrier,
-                                                ir::Operation primal) const {
-  analysis::Carried own = carrier.entriesOf(primal);
-  if (!own.derived)
-    return {*seeds_ == "all" ? own.all : own.attached, own.attached, {}};
-  analysis::Carried result;
-  // Entries of a rule for derived operations replace those that the rule attached.
-  result.attached = own.derived.empty() ? ir::DictionaryAttr() : own.derived;
-  result.all = result.attached;
-  if (*seeds_ == "all")
-    result.all = carrier.merge({carrier.remove(own.all, own.attached), {}, {}}, result).all;
-  return result;
+/// Returns the entries for operations derived from `primal`; null if there are none.
+ir::DictionaryAttr entriesFor(PassContext &ctx, analysis::EntryCarrier &carrier,
+                              ir::Operation primal) {
+  ir::DictionaryAttr own = carrier.entriesOf(primal);
+  return own ? ctx.tags().merge(ctx.tags().dictionary(primal, ir::kDerived), own) : own;
 }
 
-/// Returns the entries for operations derived from any of `primals`; none unless all agree.
-analysis::Carried PropagateAutodiff::entriesOfAll(analysis::EntryCarrier &carrier,
-                                                  const std::vector<ir::Operation> &primals) const {
-  analysis::Carried entries = entriesFor(carrier, primals[0]);
-  auto agrees = [&](ir::Operation primal) { return entriesFor(carrier, primal) == entries; };
-  return std::all_of(primals.begin(), primals.end(), agrees) ? entries : analysis::Carried();
+/// Returns the entries for operations derived from any of `primals`; null unless all agree.
+ir::DictionaryAttr entriesOfAll(PassContext &ctx, analysis::EntryCarrier &carrier,
+                                const std::vector<ir::Operation> &primals) {
+  ir::DictionaryAttr entries = entriesFor(ctx, carrier, primals[0]);
+  auto agrees = [&](ir::Operation primal) { return entriesFor(ctx, carrier, primal) == entries; };
+  return std::all_of(primals.begin(), primals.end(), agrees) ? entries : ir::DictionaryAttr();
 }
 
 /// Knows the keys that calls of a function removed.
@@ -122,13 +104,9 @@ public:
 
   /// Returns `entries` without the keys that calls of the function around `op` removed. A function
   /// that fills the stacks of a loop is derived from the loop, and must not restore these keys.
-  analysis::Carried remove(analysis::Carried entries, ir::Operation op) {
+  ir::DictionaryAttr remove(ir::DictionaryAttr entries, ir::Operation op) {
     const ir::DictionaryAttr *taken = taken_.find(enclosing_.function(op).opaque());
-    if (taken && *taken) {
-      entries.all = carrier_.remove(entries.all, *taken);
-      entries.attached = carrier_.remove(entries.attached, *taken);
-    }
-    return entries;
+    return taken && *taken ? carrier_.remove(entries, *taken) : entries;
   }
 
 private:
@@ -139,17 +117,15 @@ private:
 
 struct Derived {
   ir::Operation op, primal;
-  analysis::Carried entries;
+  ir::DictionaryAttr entries;
 };
 
 LogicalResult PropagateAutodiff::run(PassContext &ctx) {
-  if (*seeds_ == "attached" && !ctx.tags().anyAttached(ctx.operations()))
-    return success();
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
   // Skip the expensive search if no operation has an entry.
   const ir::OpList &operations = ctx.operations();
   auto isSeed = [&](const ir::OpList::Item &item) {
-    return carrier.isTaggable(item) && bool(entriesFor(carrier, item.op));
+    return carrier.isTaggable(item) && bool(carrier.entriesOf(item.op));
   };
   if (std::none_of(operations.begin(), operations.end(), isSeed))
     return success();
@@ -164,7 +140,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
                                " operations pass through more than ", std::to_string(*maxFlows_),
                                (" calls and loops, and count as used outside of "
                                 "their line; max-flows follows them further")}));
-  ir::PointerMap<analysis::Carried> agreed; // by list of candidates
+  ir::PointerMap<ir::DictionaryAttr> agreed; // by list of candidates
   std::vector<Derived> found;
   for (const ir::OpList::Item &item : operations) {
     const std::vector<ir::Operation> &primals = derivatives.candidatesFor(item.op);
@@ -172,7 +148,7 @@ LogicalResult PropagateAutodiff::run(PassContext &ctx) {
       continue;
     auto [entries, isNew] = agreed.insert(&primals);
     if (isNew)
-      *entries = entriesOfAll(carrier, primals);
+      *entries = entriesOfAll(ctx, carrier, primals);
     if (*entries)
       found.push_back({item.op, primals[0], takenAway.remove(*entries, item.op)});
   }

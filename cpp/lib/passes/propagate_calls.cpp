@@ -13,7 +13,7 @@ namespace {
 
 using namespace pass;
 using analysis::CallGraph;
-using analysis::Carried;
+using ir::DictionaryAttr;
 
 class PropagateCalls final : public PassBase<PropagateCalls> {
 public:
@@ -78,7 +78,7 @@ constexpr size_t kNone = CallGraph::kNone;
 /// A function with the entries that its calls pass to it.
 struct Variant {
   size_t function;
-  Carried entries;             ///< without entries that change nothing in the body
+  DictionaryAttr entries;      ///< without entries that change nothing in the body
   ir::Operation caller;        ///< the first call with these entries, or null
   std::vector<size_t> callees; ///< the variant that each call in the body calls, or kNone
   ir::Operation op;            ///< the function or its copy
@@ -118,7 +118,7 @@ private:
   /// Reads the entries of all calls, and the keys that all operations of a function share. Returns
   /// false if no call has entries.
   bool summarize();
-  size_t variantOf(size_t function, Carried entries, ir::Operation caller = {});
+  size_t variantOf(size_t function, DictionaryAttr entries, ir::Operation caller = {});
   /// Finds the variants that the known variants call.
   LogicalResult reach();
   void resolveCallees(size_t variant);
@@ -131,14 +131,14 @@ private:
   analysis::EntryCarrier carrier_;
   size_t maxClones_;
 
-  std::vector<Carried> callEntries_;           // by call site
-  std::vector<ir::DictionaryAttr> sharedKeys_; // by function
-  std::vector<bool> hasBody_;                  // by function: an operation may carry entries
+  std::vector<DictionaryAttr> callEntries_; // by call site
+  std::vector<DictionaryAttr> sharedKeys_;  // by function
+  std::vector<bool> hasBody_;               // by function: an operation may carry entries
 
   std::vector<Variant> variants_;
   size_t numResolved_ = 0; // variants whose callees are known
   std::vector<bool> isReached_;
-  std::map<std::pair<size_t, Carried>, size_t> known_; // by function and entries
+  std::map<std::pair<size_t, DictionaryAttr>, size_t> known_; // by function and entries
 };
 
 bool Specializer::summarize() {
@@ -158,7 +158,7 @@ bool Specializer::summarize() {
         return ir::WalkResult::Skip;
       if (!carrier_.isTaggable(op))
         return ir::WalkResult::Advance;
-      ir::DictionaryAttr entries = ctx_.tags().get(op);
+      DictionaryAttr entries = ctx_.tags().get(op);
       sharedKeys_[f] = hasBody_[f] ? carrier_.selectSharedKeys(sharedKeys_[f], entries) : entries;
       hasBody_[f] = true;
       // No shared key is left, and the rest of the body cannot add one.
@@ -168,16 +168,13 @@ bool Specializer::summarize() {
   return true;
 }
 
-size_t Specializer::variantOf(size_t function, Carried entries, ir::Operation caller) {
+size_t Specializer::variantOf(size_t function, DictionaryAttr entries, ir::Operation caller) {
   if (!hasBody_[function]) {
     entries = {};
   } else if (entries) {
     // Drop keys that every operation of the body has: they change neither the body nor, as its
     // calls have them too, the callees.
-    entries.all = carrier_.remove(entries.all, sharedKeys_[function]);
-    entries.attached = carrier_.remove(entries.attached, sharedKeys_[function]);
-    if (!entries.attached)
-      entries.derived = {};
+    entries = carrier_.remove(entries, sharedKeys_[function]);
   }
   auto [slot, isNew] = known_.try_emplace({function, entries}, variants_.size());
   if (isNew)
@@ -201,11 +198,11 @@ LogicalResult Specializer::reach() {
 void Specializer::resolveCallees(size_t variant) {
   // A copy, because variantOf() reallocates the variants.
   size_t function = variants_[variant].function;
-  Carried entries = variants_[variant].entries;
+  DictionaryAttr entries = variants_[variant].entries;
   std::vector<size_t> callees;
   for (size_t site : functions()[function].calls) {
     const CallGraph::CallSite &call = graph_.callSites()[site];
-    Carried handed = carrier_.merge(callEntries_[site], entries);
+    DictionaryAttr handed = ctx_.tags().merge(callEntries_[site], entries);
     callees.push_back(call.callee == kNone ? kNone : variantOf(call.callee, handed, call.op));
   }
   variants_[variant].callees = std::move(callees);

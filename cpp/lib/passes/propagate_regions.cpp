@@ -8,7 +8,6 @@ namespace hlotag::passes {
 namespace {
 
 using namespace pass;
-using analysis::Carried;
 
 class PropagateRegions final : public PassBase<PropagateRegions> {
 public:
@@ -59,7 +58,7 @@ LogicalResult PropagateRegions::run(PassContext &ctx) {
     const ir::OpList::Item &parent = operations[p];
     if (!parent.hasRegions || !carrier.isTaggable(parent))
       continue;
-    Carried entries = carrier.entriesOf(parent.op);
+    ir::DictionaryAttr entries = carrier.entriesOf(parent.op);
     if (!entries)
       continue;
     for (size_t i = p + 1; i < operations.after(p); i = operations.after(i))

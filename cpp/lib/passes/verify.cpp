@@ -58,12 +58,12 @@ mistakes may come from a library, and a program that runs without hlotag must ru
 if hlotag or a pipeline is at fault:
 
 - the frontend attributes of an operation are not a dictionary;
-- a key has the prefix `hlotag.`, or a rule attached one that is reserved for JAX, Shardy or XLA;
+- a key has the prefix `hlotag.`;
 - the module still has `hlotag.tags`: `hlotag-resolve` did not run.
 
 If the module has `hlotag.escaped`, it replaces the escapes in names, `\01%28` by `(`, and removes that attribute.
 
-It removes from all operations `hlotag.attached`, `hlotag.derived`, and the entries `["hlotag.unset"]` of keys that
+It removes from all operations `hlotag.derived`, and the entries `["hlotag.unset"]` of keys that
 an inner scope removed. Later passes may therefore give such a key back from an enclosing loop or call; otherwise
 a second run of a pipeline changes nothing. It removes all entries from custom calls of programs with symbolic
 shapes that StableHLO refuses with entries: `shape_assertion`, `stablehlo.dynamic_top_k`,
@@ -73,7 +73,7 @@ shapes that StableHLO refuses with entries: `shape_assertion`, `stablehlo.dynami
 Before:
 
 ```mlir
-%0 = stablehlo.sine %x {hlotag.attached = {k = "v"}, mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+%0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v", l = ["hlotag.unset"]}} : tensor<f32>
 ```
 
 After:
@@ -88,7 +88,7 @@ class Verifier {
 public:
   Verifier(PassContext &ctx, bool warns, size_t maxInlined)
       : ctx_(ctx), warns_(warns), maxInlined_(maxInlined),
-        derived_(ir::Identifier::get(ctx.context(), analysis::kDerived)) {}
+        derived_(ir::Identifier::get(ctx.context(), ir::kDerived)) {}
 
   LogicalResult run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
@@ -127,7 +127,6 @@ private:
     bool isInGroup = false;
   };
   const Checked &check(ir::Operation op, ir::Attribute attr);
-  void checkAttached(ir::Operation op);
   void checkGroups();
   /// Reports how many mistakes were not.
   void reportRest();
@@ -169,11 +168,7 @@ void Verifier::visit(const ir::OpList::Item &item) {
     if (checked.isInGroup && final)
       groups_.add(op, final, ctx_.ids());
   }
-  if (op.hasAttr(ir::kAttached)) {
-    checkAttached(op);
-    ctx_.rewriter().removeAttr(op, ctx_.ids().attached);
-    ctx_.rewriter().removeAttr(op, derived_);
-  }
+  ctx_.rewriter().removeAttr(op, derived_);
 }
 
 const Verifier::Checked &Verifier::check(ir::Operation op, ir::Attribute attr) {
@@ -185,15 +180,6 @@ const Verifier::Checked &Verifier::check(ir::Operation op, ir::Attribute attr) {
     report(op, ir::concat({"'", op.name().str(), "' ", checked->mistake}),
            checked->isError || !warns_);
   return *checked;
-}
-
-void Verifier::checkAttached(ir::Operation op) {
-  (void)ir::TagWriter::dictionary(op, analysis::kDerived); // throws unless it is a dictionary
-  for (ir::NamedAttribute entry : ctx_.tags().getAttached(op))
-    if (ir::isReservedKey(entry.name.str()))
-      fail(op, ir::concat({"got '", entry.name.str(), "' = ", entry.value.str(),
-                           (" from a rule; the key is reserved for JAX, Shardy, XLA or hlotag, "
-                            "choose another name")}));
 }
 
 void Verifier::checkGroups() {

@@ -25,7 +25,6 @@ _WITHOUT_INSTRUCTION = {"func.func", "func.return", "stablehlo.return", "sdy.ret
 _STATE_OF_PASS = {
     "hlotag-resolve": TagState.ATTACHED,
     "hlotag-attach": TagState.ATTACHED,
-    "hlotag-complete-lowering": TagState.COMPLETED,
 }
 _DERIVED = "derived by autodiff"
 # Limit of calls followed from the arguments of one function.

@@ -15,11 +15,8 @@ SUCCESS = "hlotag probe: ok"
 # The default pipeline of `hlotag.passes`.
 PIPELINE: list[tuple[str, dict[str, str]]] = [
     ("hlotag-resolve", {}),
-    ("hlotag-attach", {}),
-    ("hlotag-complete-lowering", {"seeds": "attached"}),
     ("hlotag-propagate-regions", {}),
     ("hlotag-propagate-calls", {}),
-    ("hlotag-propagate-autodiff", {"seeds": "attached"}),
     ("hlotag-verify", {"on-mistake": "warning"}),
 ]
 

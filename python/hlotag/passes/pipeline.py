@@ -26,16 +26,8 @@ if TYPE_CHECKING:
     from jax.stages import Lowered
     from jaxlib.mlir import ir
 
-DEFAULT_PIPELINE = (
-    "hlotag-resolve,"
-    "hlotag-attach,"
-    "hlotag-complete-lowering{seeds=attached},"
-    "hlotag-propagate-regions,"
-    "hlotag-propagate-calls,"
-    "hlotag-propagate-autodiff{seeds=attached},"
-    "hlotag-verify{on-mistake=warning}"
-)
-"""The pipeline of `hlotag.enable()`: turns marks and rules into frontend attributes, and propagates them."""
+DEFAULT_PIPELINE = "hlotag-resolve,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify{on-mistake=warning}"
+"""The pipeline of `hlotag.enable()`: turns the program's marks into frontend attributes, and hands them to bodies."""
 
 ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")
 

@@ -10,8 +10,9 @@
 namespace hlotag::ir {
 
 inline constexpr std::string_view kFrontendAttributes = "mhlo.frontend_attributes";
-/// In-flight record of the entries that rules added to an operation; `hlotag-verify` removes it.
-inline constexpr std::string_view kAttached = "hlotag.attached";
+/// In-flight record of a rule: what operations derived from this one get, where that differs from
+/// what it got itself. In modules without their program only; `hlotag-verify` removes it.
+inline constexpr std::string_view kDerived = "hlotag.derived";
 /// Origin of each entry, by key; written on request, and kept.
 inline constexpr std::string_view kOrigins = "hlotag.origins";
 /// Prefix of all in-flight attribute names and frontend-attribute keys.
@@ -30,5 +31,7 @@ bool isCarriedKey(std::string_view key);
 /// callers, regions and outer scopes must not restore it.
 Attribute unsetValue(MlirContext context);
 bool isUnset(Attribute value);
+/// Returns the sentinel for each key of `entries`, which may be null.
+DictionaryAttr unset(MlirContext context, DictionaryAttr entries);
 
 } // namespace hlotag::ir

@@ -30,7 +30,7 @@ public:
 #include "hlotag/ir/ops.def"
 
   // Attributes
-  Identifier symName, frontendAttributes, attached, tags;
+  Identifier symName, frontendAttributes, tags;
 
   /// Returns whether `fact` is known of operations called `name`.
   bool is(Identifier name, OpFact fact) const { return (rowOf(name).facts & fact) != 0; }

@@ -30,14 +30,6 @@ public:
 
   /// Adds those of `entries` whose key `op` does not have. Returns whether `op` changed.
   bool add(Operation op, DictionaryAttr entries, const Reason &reason = {});
-  /// Adds `entries` to `hlotag.attached`, and overwrites equal keys.
-  bool addAttached(Operation op, DictionaryAttr entries) {
-    return rewriter_.setAttr(op, attached_, merge(getAttached(op), entries, /*overwrite=*/true));
-  }
-  /// Returns `hlotag.attached` of `op`, or null.
-  static DictionaryAttr getAttached(Operation op) { return dictionary(op, kAttached); }
-  /// Returns whether any of `operations` has `hlotag.attached`.
-  static bool anyAttached(const OpList &operations);
 
   /// Replaces the frontend attributes by `entries`; null or empty removes them.
   bool set(Operation op, DictionaryAttr entries, const Reason &reason = {});
@@ -58,7 +50,6 @@ private:
 
   Rewriter &rewriter_;
   Identifier frontendAttributes_;
-  Identifier attached_;
   Identifier origins_;
   std::string_view recordedPass_;
 };

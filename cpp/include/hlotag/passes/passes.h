@@ -13,7 +13,6 @@
 namespace hlotag::passes {
 
 std::unique_ptr<pass::Pass> createAttachPass();
-std::unique_ptr<pass::Pass> createCompleteLoweringPass();
 std::unique_ptr<pass::Pass> createPropagateAutodiffPass();
 std::unique_ptr<pass::Pass> createPropagateCallsPass();
 std::unique_ptr<pass::Pass> createPropagateRegionsPass();
