@@ -35,7 +35,7 @@ func.func @capture(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
 // Neither group can be scheduled as a whole before the other.
 func.func @cycle(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
-  // expected-error@below {{'stablehlo.cosine' and the scheduling groups "1" and "2" depend on each other}}
+  // expected-error@below {{'stablehlo.cosine' and the scheduling groups "1", "2" depend on each other}}
   %1 = stablehlo.cosine %0 {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
   %2 = stablehlo.cosine %y {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
   %3 = stablehlo.sine %2 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
@@ -47,7 +47,7 @@ func.func @cycle(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32>)
 // Three groups in a ring, through an operation of none.
 func.func @ring(%x: tensor<f32>, %y: tensor<f32>, %z: tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>) {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
-  // expected-error@below {{the scheduling groups "1", "2" and "3" depend on each other}}
+  // expected-error@below {{the scheduling groups "1", "2", "3" depend on each other}}
   %1 = stablehlo.sine %0 {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
   %2 = stablehlo.sine %y {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
   %3 = stablehlo.sine %2 {mhlo.frontend_attributes = {_scheduling_group_id = "3"}} : tensor<f32>

@@ -99,7 +99,7 @@ func.func public @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, 
 // Two groups whose members are independent, but not the groups; and a function that is called twice.
 func.func public @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %0 = "stablehlo.collective_broadcast"(%x) {mhlo.frontend_attributes = {collective_group_key = "a"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
-  // expected-error@below {{'stablehlo.collective_broadcast' and the collective groups "a" and "b" depend on each other}}
+  // expected-error@below {{'stablehlo.collective_broadcast' and the collective groups "a", "b" depend on each other}}
   %1 = "stablehlo.collective_broadcast"(%0) {mhlo.frontend_attributes = {collective_group_key = "b"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
   %2 = "stablehlo.collective_broadcast"(%y) {mhlo.frontend_attributes = {collective_group_key = "b"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>
   %3 = "stablehlo.collective_broadcast"(%2) {mhlo.frontend_attributes = {collective_group_key = "a"}, replica_groups = dense<0> : tensor<1x1xi64>} : (tensor<4xf32>) -> tensor<4xf32>

@@ -5,17 +5,20 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <unordered_set>
 
 namespace hlotag::analysis {
 
 using ir::Attribute;
+using ir::Block;
 using ir::Operation;
-using Index = InlinedBlock::Index;
+using ir::Value;
+
+using Index = uint32_t;
 
 namespace {
 
 constexpr std::string_view kGroupOrder = "keep_original_sequence_order_in_group";
+constexpr Index kNone = std::numeric_limits<Index>::max();
 
 std::string quote(Operation op) { return ir::concat({"'", op.name().str(), "'"}); }
 std::string quoteAt(Operation op) {
@@ -28,163 +31,233 @@ std::string_view groupOf(std::string_view value) {
   return value == "noop" ? std::string_view() : value.substr(0, value.find(':'));
 }
 
-/// The dependence graph of a block, with one node per group. A group that can be scheduled as a
-/// whole is on no cycle.
-class Graph {
+bool staysCall(Operation call) {
+  ir::DictionaryAttr entries = ir::TagWriter::get(call);
+  auto text = ir::dynCast<ir::StringAttr>(entries ? entries.lookup("inlineable") : Attribute());
+  return text && text.value() == "false";
+}
+
+/// The operations that XLA replaces by a body: `func.call`, composites and the
+/// `sdy.manual_computation` of a shard_map, unless they have `inlineable = "false"`.
+class Inliner {
 public:
-  /// `groups` has the group of each operation, or null.
-  Graph(const InlinedBlock &block, const std::vector<Attribute> &groups) {
-    for (Index op = 0; op < groups.size(); ++op)
-      add(block.uses(op), groups[op]);
-    component_.assign(users_.size(), kNone);
-    order_.assign(users_.size(), kNone);
-    low_.assign(users_.size(), 0);
-    for (Node node = 0; node < users_.size(); ++node)
-      if (order_[node] == kNone)
-        visit(node);
+  Inliner(const CallGraph *graph, const ir::OpIds &ids) : isOn_(graph), ids_(ids) {
+    if (!graph)
+      return;
+    for (const CallGraph::CallSite &site : graph->callSites())
+      if (ids.is(site.op.name(), ir::kInlined) && site.callee != CallGraph::kNone &&
+          !staysCall(site.op))
+        *bodies_.insert(site.op.opaque()).first = bodyOf(graph->functions()[site.callee]);
+    for (const CallGraph::Function &function : graph->functions()) {
+      auto isInlined = [&](size_t site) { return bool(bodyOf(graph->callSites()[site].op)); };
+      if (!function.isRoot() &&
+          std::all_of(function.callers.begin(), function.callers.end(), isInlined))
+        inlinedOnly_.insert(bodyOf(function).opaque());
+    }
   }
 
-  /// Returns the operations on each cycle, in order, by the first of them. With `within`, members
-  /// of a group that depend on each other are a cycle.
-  std::vector<std::vector<Index>> cycles(bool within) const {
-    std::vector<size_t> numNodes(users_.size());
-    for (Node component : component_)
-      ++numNodes[component];
-    std::vector<std::vector<Index>> found;
-    std::map<Node, size_t> known; // by component
-    for (Index op = 0; op < nodeOf_.size(); ++op) {
-      Node node = nodeOf_[op];
-      if (numNodes[component_[node]] == 1 && !(within && usesItself_[node]))
-        continue;
-      auto [cycle, isNew] = known.try_emplace(component_[node], found.size());
-      if (isNew)
-        found.emplace_back();
-      found[cycle->second].push_back(op);
-    }
-    return found;
+  /// Returns the body that replaces `op`, or null if XLA keeps it.
+  Block bodyOf(Operation op) const {
+    if (isOn_ && op.name() == ids_.manualComputation)
+      return staysCall(op) ? Block() : op.regions()[0].firstBlock();
+    const Block *body = bodies_.find(op.opaque());
+    return body ? *body : Block();
+  }
+  /// Returns whether `block` is the body of a function that only inlined calls use, or of another
+  /// inlined operation.
+  bool isInlinedOnly(Block block) const {
+    return inlinedOnly_.find(block.opaque()) || bodyOf(block.parentOp()) == block;
   }
 
 private:
-  using Node = uint32_t;
-  static constexpr Node kNone = std::numeric_limits<Node>::max();
+  static Block bodyOf(const CallGraph::Function &function) {
+    return function.op.regions()[0].firstBlock();
+  }
 
-  void add(const std::vector<Index> &uses, Attribute group);
-  void visit(Node root);
-
-  std::vector<Node> nodeOf_;             // by operation
-  std::vector<std::vector<Node>> users_; // by node
-  std::vector<bool> usesItself_;         // by node
-  std::vector<Node> component_;          // by node
-  ir::PointerMap<Node> nodeOfGroup_;
-
-  // Of Tarjan's algorithm, by node.
-  std::vector<Node> order_, low_;
-  std::vector<Node> open_;
-  Node numVisited_ = 0;
+  bool isOn_;
+  const ir::OpIds &ids_;
+  ir::PointerMap<Block> bodies_;     // by call
+  ir::PointerMap<bool> inlinedOnly_; // by block
 };
 
-void Graph::add(const std::vector<Index> &uses, Attribute group) {
-  Node node = Node(users_.size());
-  if (group) {
-    auto [slot, isNew] = nodeOfGroup_.insert(group.opaque());
-    if (isNew)
-      *slot = node;
-    node = *slot;
-  }
-  if (node == users_.size()) {
-    users_.emplace_back();
-    usesItself_.push_back(false);
-  }
-  nodeOf_.push_back(node);
-  for (Index used : uses) {
-    if (nodeOf_[used] == node)
-      usesItself_[node] = true;
-    else
-      users_[nodeOf_[used]].push_back(node);
-  }
-}
+/// The operations of a block with calls inlined. An inlined operation is there once for each call.
+class FlatBlock {
+public:
+  std::vector<Operation> ops;
+  /// The operations that compute the operands of each, and of those nested in it. All precede it.
+  std::vector<std::vector<Index>> uses;
 
-/// Tarjan's algorithm. Iterative, because dependences chain through the whole program.
-void Graph::visit(Node root) {
-  struct Frame {
-    Node node;
-    size_t nextUser;
-  };
-  auto enter = [&](Node node) {
-    order_[node] = low_[node] = numVisited_++;
-    open_.push_back(node);
-  };
-  std::vector<Frame> stack{{root, 0}};
-  enter(root);
-  while (!stack.empty()) {
-    auto &[node, nextUser] = stack.back();
-    if (nextUser < users_[node].size()) {
-      Node user = users_[node][nextUser++];
-      if (order_[user] == kNone) {
-        enter(user);
-        stack.push_back({user, 0});
-      } else if (component_[user] == kNone) {
-        low_[node] = std::min(low_[node], order_[user]);
+  /// Returns false if there are more than `maxOps` operations.
+  bool fill(Block block, const Inliner &inliner, size_t maxOps) {
+    std::vector<Frame> frames;
+    frames.push_back({block.firstOp(), {}, block});
+    for (size_t numVisited = 0; numVisited < maxOps; ++numVisited) {
+      Frame &frame = frames.back();
+      Operation op = frame.next;
+      if (!op) {
+        Frame done = std::move(frame);
+        frames.pop_back();
+        if (frames.empty())
+          return true;
+        if (Operation end = done.body.terminator())
+          frames.back().pass(done.call.results(), done, end.operands());
+        continue;
       }
-      continue;
+      frame.next = op.nextInBlock();
+      if (Block body = inliner.bodyOf(op)) {
+        Frame callee{body.firstOp(), op, body};
+        callee.pass(body.arguments(), frame, op.operands());
+        frames.push_back(std::move(callee));
+      } else {
+        add(op, frame);
+      }
     }
-    Node done = node;
-    stack.pop_back();
-    if (!stack.empty())
-      low_[stack.back().node] = std::min(low_[stack.back().node], low_[done]);
-    if (low_[done] != order_[done])
-      continue;
-    for (Node member = kNone; member != done; open_.pop_back()) {
-      member = open_.back();
-      component_[member] = done;
+    return false;
+  }
+
+private:
+  struct Frame {
+    Operation next, call;
+    Block body;
+    ir::PointerMap<Index> by = {}; // by value: what computes it; none for values from outside
+    /// Makes the values of `to` those that `from` has in another frame.
+    template <class To, class From> void pass(const To &to, const Frame &frame, const From &from) {
+      for (intptr_t i = 0; i < std::min(to.size(), from.size()); ++i)
+        if (const Index *index = frame.by.find(Value(from[i]).opaque()))
+          *by.insert(Value(to[i]).opaque()).first = *index;
+    }
+  };
+
+  void add(Operation op, Frame &frame) {
+    std::vector<Index> &used = uses.emplace_back();
+    ir::forEachOperand(op, [&](Operation, intptr_t, Value value) {
+      if (const Index *index = frame.by.find(value.opaque()))
+        used.push_back(*index);
+    });
+    for (Value result : op.results())
+      *frame.by.insert(result.opaque()).first = Index(ops.size());
+    ops.push_back(op);
+  }
+};
+
+/// Returns the strongly connected component of each node, named by one of its nodes, where node `n`
+/// leads to `edges[n]`. Tarjan's algorithm; iterative, because dependences chain through the whole
+/// program.
+std::vector<Index> findComponents(const std::vector<std::vector<Index>> &edges) {
+  struct Frame {
+    Index node;
+    size_t next;
+  };
+  std::vector<Index> order(edges.size(), kNone), low(edges.size()), component(edges.size(), kNone);
+  std::vector<Index> open;
+  std::vector<Frame> stack;
+  Index numVisited = 0;
+  for (Index root = 0; root < edges.size(); ++root) {
+    if (order[root] == kNone)
+      stack.push_back({root, 0});
+    while (!stack.empty()) {
+      auto &[node, next] = stack.back();
+      if (order[node] == kNone) {
+        order[node] = low[node] = numVisited++;
+        open.push_back(node);
+      }
+      if (next < edges[node].size()) {
+        Index to = edges[node][next];
+        if (order[to] == kNone) {
+          stack.push_back({to, 0}); // and read this edge again
+          continue;
+        }
+        if (component[to] == kNone)
+          low[node] = std::min(low[node], low[to]);
+        ++next;
+        continue;
+      }
+      Index done = node;
+      stack.pop_back();
+      while (low[done] == order[done] && component[done] == kNone) {
+        component[open.back()] = done;
+        open.pop_back();
+      }
     }
   }
+  return component;
 }
 
 /// Describes the cycle of `ops`, each with its group or null. The first one depends on none of the
 /// others, so it is a member.
 Groups::Conflict describe(const std::vector<Operation> &ops, const std::vector<Attribute> &groups,
                           bool isScheduling) {
-  std::vector<Attribute> names;
-  std::unordered_set<const void *> seen;
-  std::string repeated;
+  std::string names, repeated;
+  std::set<const void *> seenGroups, seenOps;
   for (size_t i = 0; i < ops.size(); ++i) {
     if (!groups[i])
       continue;
-    if (std::find(names.begin(), names.end(), groups[i]) == names.end())
-      names.push_back(groups[i]);
-    if (!seen.insert(ops[i].opaque()).second && repeated.empty())
-      repeated = quoteAt(ops[i]);
+    if (seenGroups.insert(groups[i].opaque()).second)
+      names += (names.empty() ? "" : ", ") + groups[i].str();
+    if (!seenOps.insert(ops[i].opaque()).second && repeated.empty())
+      repeated = ir::concat({". ", quoteAt(ops[i]),
+                             " is in a function that is called more than once, and XLA inlines "
+                             "calls: tag the calls instead, each with another value"});
   }
-  std::string group = isScheduling ? "scheduling group" : "collective group";
-  for (size_t i = 0; i < names.size(); ++i)
-    group += (i == 0                  ? names.size() > 1 ? "s " : " "
-              : i + 1 == names.size() ? " and "
-                                      : ", ") +
-             names[i].str();
   // What is outside the first group keeps it apart; else its second member does. Only collectives
   // can be members of their groups.
-  auto isOther = [&](Attribute of) { return of != groups[0] && (isScheduling || of); };
-  auto isMember = [](Attribute of) { return bool(of); };
-  auto other = std::find_if(groups.begin(), groups.end(), isOther);
-  if (other == groups.end())
-    other = std::find_if(groups.begin() + 1, groups.end(), isMember);
-  auto at = size_t(other - groups.begin());
-  std::string message = ir::concat(
-      {quote(ops[at]), " and the ", group, " depend on each other, from ", quoteAt(ops[0]), " to ",
-       quoteAt(ops.back()), ". XLA ", isScheduling ? "schedules" : "launches",
-       " a group as a whole, and refuses this: give the later members another ",
-       isScheduling ? "id" : "key", groups[at] ? "" : ", or tag this operation too"});
-  if (!repeated.empty())
-    message += ir::concat({". ", repeated,
-                           " is in a function that is called more than once, and XLA inlines "
-                           "calls: tag the calls instead, each with another value"});
-  return {ops[at], std::move(message)};
+  size_t at = 1;
+  while (at < ops.size() && (groups[at] == groups[0] || !(isScheduling || groups[at])))
+    ++at;
+  if (at == ops.size())
+    for (at = 1; !groups[at];)
+      ++at;
+  return {ops[at],
+          ir::concat({quote(ops[at]), " and the ", isScheduling ? "scheduling" : "collective",
+                      seenGroups.size() > 1 ? " groups " : " group ", names,
+                      " depend on each other, from ", quoteAt(ops[0]), " to ", quoteAt(ops.back()),
+                      ". XLA ", isScheduling ? "schedules" : "launches",
+                      " a group as a whole, and refuses this: give the later members another ",
+                      isScheduling ? "id" : "key", groups[at] ? "" : ", or tag this operation too",
+                      repeated})};
+}
+
+/// Appends what depends on each other in `block` once each of `groups`, which has that of each
+/// operation or null, is one. With `isScheduling`, members of a group may depend on each other.
+void findCycles(const FlatBlock &block, const std::vector<Attribute> &groups, bool isScheduling,
+                std::vector<Groups::Conflict> &conflicts) {
+  size_t numOps = block.ops.size();
+  std::vector<Index> nodes(numOps); // by operation: itself, or the first of its group
+  std::vector<std::vector<Index>> edges(numOps);
+  std::vector<bool> isCycle(numOps);
+  ir::PointerMap<Index> firsts; // by group
+  for (Index op = 0; op < numOps; ++op) {
+    auto [first, isNew] =
+        groups[op] ? firsts.insert(groups[op].opaque()) : std::pair(&nodes[op], true);
+    nodes[op] = *first = isNew ? op : *first;
+    for (Index used : block.uses[op]) {
+      edges[nodes[op]].push_back(nodes[used]);
+      isCycle[nodes[op]] = isCycle[nodes[op]] || (nodes[used] == nodes[op] && !isScheduling);
+    }
+  }
+  std::vector<Index> components = findComponents(edges);
+  for (Index op = 0; op < numOps; ++op)
+    if (nodes[op] == op && (components[op] != op || isCycle[op]))
+      isCycle[components[op]] = true;
+  using Cycle = std::pair<std::vector<Operation>, std::vector<Attribute>>;
+  std::vector<Cycle> cycles;
+  std::map<Index, size_t> known; // by component
+  for (Index op = 0; op < numOps; ++op) {
+    if (!isCycle[components[nodes[op]]])
+      continue;
+    auto [slot, isNew] = known.try_emplace(components[nodes[op]], cycles.size());
+    if (isNew)
+      cycles.emplace_back();
+    cycles[slot->second].first.push_back(block.ops[op]);
+    cycles[slot->second].second.push_back(groups[op]);
+  }
+  for (const auto &[ops, of] : cycles)
+    conflicts.push_back(describe(ops, of, isScheduling));
 }
 
 } // namespace
 
-void Groups::add(Operation op, ir::DictionaryAttr entries, const ir::OpIds &ids) {
+void Groups::add(Operation op, ir::DictionaryAttr entries) {
   auto textOf = [&](std::string_view key) {
     return ir::dynCast<ir::StringAttr>(entries.lookup(key));
   };
@@ -195,63 +268,26 @@ void Groups::add(Operation op, ir::DictionaryAttr entries, const ir::OpIds &ids)
     member.keepsOrder = order && order.value() == "true";
   }
   if (ir::StringAttr key = textOf(kCollectiveGroup);
-      key && !key.value().empty() && ids.is(op.name(), ir::kCollective))
+      key && !key.value().empty() && ids_.is(op.name(), ir::kCollective))
     member.collective = key;
   if (!member.scheduling && !member.collective)
     return;
   *members_.insert(op.opaque()).first = member;
-  extend(blocks_, indices_, op, ids);
+  blocks_.addAround(op, ids_);
 }
 
-void Groups::extend(Ranges &ranges, ir::PointerMap<size_t> &known, Operation op,
-                    const ir::OpIds &ids) {
-  while (extendBlock(ranges, known, op)) {
-    op = op.parent();
-    if (op.name() != ids.manualComputation)
+void Groups::Blocks::addAround(Operation op, const ir::OpIds &ids) {
+  for (; known.insert(op.block().opaque()).second; op = op.parent()) {
+    push_back(op.block());
+    if (op.parent().name() != ids.manualComputation)
       return;
   }
 }
 
-bool Groups::extendBlock(Ranges &ranges, ir::PointerMap<size_t> &known, Operation op) {
-  auto [index, isNew] = known.insert(op.block().opaque());
-  if (isNew) {
-    *index = ranges.size();
-    ranges.push_back({op.block(), op, op});
-    return true;
-  }
-  Range &range = ranges[*index];
-  if (op.isBefore(range.first))
-    range.first = op;
-  else if (range.last.isBefore(op))
-    range.last = op;
-  else
-    return false;
-  return true;
-}
-
-void Groups::findCycles(const InlinedBlock &block, Attribute Membership::*kind,
-                        std::vector<Conflict> &conflicts) const {
-  std::vector<Attribute> groups;
-  for (Operation op : block.ops()) {
-    const Membership *member = members_.find(op.opaque());
-    groups.push_back(member ? member->*kind : Attribute());
-  }
-  bool isScheduling = kind == &Membership::scheduling;
-  for (const std::vector<Index> &cycle : Graph(block, groups).cycles(/*within=*/!isScheduling)) {
-    std::vector<Operation> ops;
-    std::vector<Attribute> of;
-    for (Index op : cycle) {
-      ops.push_back(block.ops()[op]);
-      of.push_back(groups[op]);
-    }
-    conflicts.push_back(describe(ops, of, isScheduling));
-  }
-}
-
-void Groups::checkOrder(const InlinedBlock &block, std::vector<Conflict> &conflicts) const {
+void Groups::checkOrder(const std::vector<Operation> &ops, std::vector<Conflict> &conflicts) const {
   ir::PointerMap<Operation> firsts; // by group
   std::set<const void *> reported;
-  for (Operation op : block.ops()) {
+  for (Operation op : ops) {
     const Membership *member = members_.find(op.opaque());
     if (!member || !member->scheduling)
       continue;
@@ -271,39 +307,35 @@ void Groups::checkOrder(const InlinedBlock &block, std::vector<Conflict> &confli
   }
 }
 
-bool Groups::find(const Ranges &ranges, const InlinedCalls &calls, size_t maxOps,
-                  std::vector<Conflict> &conflicts) const {
-  for (const Range &range : ranges) {
-    if (calls.isInlinedOnly(range.block))
-      continue; // checked where it is called
-    InlinedBlock block(range.first, range.last, calls, maxOps);
-    if (!block.isComplete())
-      return false;
-    maxOps -= block.ops().size();
-    findCycles(block, &Membership::scheduling, conflicts);
-    findCycles(block, &Membership::collective, conflicts);
-    checkOrder(block, conflicts);
-  }
-  return true;
-}
-
-std::vector<Groups::Conflict> Groups::conflicts(const CallGraph &graph, const ir::OpIds &ids,
-                                                size_t maxInlined) {
-  InlinedCalls calls(graph, ids);
-  Ranges ranges = blocks_;
-  ir::PointerMap<size_t> known = indices_;
-  // A call that leads to members extends the range of its block.
-  for (size_t f : graph.calleesFirst())
-    for (size_t site : graph.functions()[f].calls)
-      if (ir::Block body = calls.bodyOf(graph.callSites()[site].op);
-          body && known.find(body.opaque()))
-        extend(ranges, known, graph.callSites()[site].op, ids);
+std::optional<std::vector<Groups::Conflict>> Groups::conflicts(const CallGraph *graph,
+                                                               size_t maxInlined) const {
+  Inliner inliner(graph, ids_);
+  Blocks blocks = blocks_;
+  // A call that leads to members is one of its block.
+  if (graph)
+    for (size_t f : graph->calleesFirst())
+      for (size_t site : graph->functions()[f].calls)
+        if (Block body = inliner.bodyOf(graph->callSites()[site].op);
+            body && blocks.known.find(body.opaque()))
+          blocks.addAround(graph->callSites()[site].op, ids_);
   std::vector<Conflict> found;
-  inlinesCalls_ = find(ranges, calls, maxInlined, found);
-  if (inlinesCalls_)
-    return found;
-  found.clear();
-  (void)find(blocks_, InlinedCalls(), std::numeric_limits<size_t>::max(), found);
+  for (Block block : blocks) {
+    if (inliner.isInlinedOnly(block))
+      continue; // checked where it is called
+    FlatBlock flat;
+    if (!flat.fill(block, inliner, maxInlined))
+      return {};
+    maxInlined -= flat.ops.size();
+    for (auto kind : {&Membership::scheduling, &Membership::collective}) {
+      std::vector<Attribute> groups;
+      for (Operation op : flat.ops) {
+        const Membership *member = members_.find(op.opaque());
+        groups.push_back(member ? member->*kind : Attribute());
+      }
+      findCycles(flat, groups, kind == &Membership::scheduling, found);
+    }
+    checkOrder(flat.ops, found);
+  }
   return found;
 }
 

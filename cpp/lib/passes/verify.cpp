@@ -88,7 +88,7 @@ class Verifier {
 public:
   Verifier(PassContext &ctx, bool warns, size_t maxInlined)
       : ctx_(ctx), warns_(warns), maxInlined_(maxInlined),
-        derived_(ir::Identifier::get(ctx.context(), ir::kDerived)) {}
+        derived_(ir::Identifier::get(ctx.context(), ir::kDerived)), groups_(ctx.ids()) {}
 
   LogicalResult run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
@@ -166,7 +166,7 @@ void Verifier::visit(const ir::OpList::Item &item) {
     if (!checked.isError && final != entries)
       ctx_.tags().set(op, final);
     if (checked.isInGroup && final)
-      groups_.add(op, final, ctx_.ids());
+      groups_.add(op, final);
   }
   ctx_.rewriter().removeAttr(op, derived_);
 }
@@ -188,10 +188,14 @@ void Verifier::checkGroups() {
   // A function is checked once per call, with equal reports.
   std::set<std::pair<const void *, std::string>> seen;
   analysis::CallGraph graph(ctx_.operations(), ctx_.ids());
-  for (const auto &[op, message] : groups_.conflicts(graph, ctx_.ids(), maxInlined_))
+  auto conflicts = groups_.conflicts(&graph, maxInlined_);
+  bool inlinesCalls = conflicts.has_value();
+  if (!inlinesCalls)
+    conflicts = groups_.conflicts(nullptr, ctx_.operations().size() + 1);
+  for (const auto &[op, message] : *conflicts)
     if (seen.emplace(op.opaque(), message).second)
       report(op, message, !warns_);
-  if (!groups_.inlinesCalls())
+  if (!inlinesCalls)
     ctx_.emitRemark(
         ctx_.module(),
         ir::concat({"groups were checked without inlining calls, which makes more than ",
