@@ -184,8 +184,8 @@ class Fidelity:
 def hide(module: ir.Module, runs_repeatedly: bool = False) -> list[str | None]:
     """Removes the ids from all operations but the one that stands for its equation in the forward pass; returns the truth.
 
-    That is the first one named after the equation's primitive, as a rule would select it. Where equations run repeatedly, in what
-    JAX unrolled, there is one for each run, and all forward operations keep their ids.
+    That is the first one named after the equation's primitive, as a rule by kind would select it. Where equations run repeatedly,
+    in what JAX unrolled, there is one for each run, and all forward operations keep their ids; also for a rule by line.
     """
     ops = all_ops(module)
     truth = [id_of(op) for op in ops]
@@ -209,20 +209,26 @@ def _is_main(op: ir.Operation, identifier: str) -> bool:
     return f'{identifier.partition(":")[2]}"' in str(op.location).partition("(")[2].partition("(callsite")[0]
 
 
-def tag_kinds(module: ir.Module) -> None:
-    """Replaces each id by its equation's primitive: all equations of one kind have one tag, as a rule would give."""
-    for op in all_ops(module):
-        if (number := id_of(op)) is not None:
-            set_entries(op, entries_of(op) | {KEY: number.partition(":")[2]})
+def tags_by(module: ir.Module, by: str, truth: list[str | None]) -> dict[str, str]:
+    """The tag of each id, as rules would give it: "kind" is by primitive, "line" by the line of its first operation."""
+    tags: dict[str, str] = {}
+    for op, number in zip(all_ops(module), truth, strict=True):
+        if number is not None:
+            line = str(op.location).partition('.py":')[2].partition(":")[0]
+            tags.setdefault(number, line if by == "line" else number.partition(":")[2])
+    return tags
 
 
-def measure(program: Program) -> Fidelity:
+def measure(program: Program, by: str = "kind") -> Fidelity:
     module = lower(program)
     with module.context:
         backward = backward_ops(module)
-        truth = hide(module, program.runs_repeatedly)
-        tag_kinds(module)
-        truth = [number and number.partition(":")[2] for number in truth]
+        truth = hide(module, program.runs_repeatedly or by == "line")
+        tags = tags_by(module, by, truth)
+        for op in all_ops(module):
+            if (number := id_of(op)) is not None:
+                set_entries(op, entries_of(op) | {KEY: tags[number]})
+        truth = [number and tags[number] for number in truth]
         tagged = {id_of(op) for op in all_ops(module)}
         hlotag.run_passes(module, "hlotag-propagate-autodiff")
         result = Fidelity()
@@ -425,8 +431,12 @@ DEVICES_NEEDED = {"shard_map": 4}
 def main(names: list[str], programs: dict[str, Program] = PROGRAMS) -> None:
     for name, program in programs.items():
         if not names or any(part in name for part in names):
-            found = measure(program)
-            print(f"{name:44}{found.total:7}{found.recall:8.1%} right{found.heavy_recall:8.1%} of the heavy{found.wrong:7} wrong")
+            for by in ("kind", "line"):
+                found = measure(program, by)
+                print(
+                    f"{name:44}{by:6}{found.total:7}{found.recall:8.1%} right{found.heavy_recall:8.1%} of the heavy"
+                    f"{found.products_missed:7} products missed{found.wrong:7} wrong"
+                )
 
 
 if __name__ == "__main__":

@@ -64,4 +64,4 @@ def test_twenty_processes_give_the_same_bytes(name, tmp_path, run_python):
 
     with ThreadPoolExecutor(2) as pool:
         (line,) = {process.stdout.strip() for process in pool.map(run, range(PROCESSES))}
-    assert int(line.split()[1]) > 50, "the pipeline has something to do"
+    assert int(line.split()[1]) > 30, "the pipeline has something to do"

@@ -69,12 +69,14 @@ public:
   /// is none.
   const Bindings *match(const std::string &pattern, PathId path);
 
+  /// Returns a path for the named scopes of `path`, without the regions of JAX's loops.
+  PathId named(PathId path);
+
 private:
   struct Known {
     ScopePattern pattern;
     ir::FlatMap<uint64_t, ScopePattern::State> states = {}; // by named path
   };
-  PathId named(PathId path);
   const ScopePattern::State &stateAfter(Known &known, PathId named);
 
   const Paths &paths_;

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/scope_pattern.h"
 #include "hlotag/analysis/entries.h"
+#include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
-#include "../analysis/derivatives.h"
-#include "../analysis/rules.h"
-
-#include <algorithm>
+#include <map>
+#include <utility>
 
 namespace hlotag::passes {
 
 namespace {
 
 using namespace pass;
+using analysis::CallGraph;
+using analysis::Origin;
+using ir::DictionaryAttr;
+using ir::Operation;
+using ir::Value;
 
 class PropagateAutodiff final : public PassBase<PropagateAutodiff> {
 public:
   static const PassInfo &staticInfo();
   LogicalResult run(PassContext &ctx) override;
-
-private:
-  Option<int64_t> maxFlows_{options(), "max-flows",
-                            "how many values a value is followed through, by calls and loops", 256};
 };
 
 const PassInfo &PropagateAutodiff::staticInfo() {
@@ -33,29 +34,27 @@ not its frontend attributes. This pass hands the entries on. Keys that an operat
 rematerialized copies get the entries of their originals.
 
 A stage needs no such pass: its tags and rules know derived operations from the trace. This pass is for modules that
-come without their program. A table lists, for each primitive, the operations that its derivative consists of. The
-candidates of a backward operation are the forward operations of its scope, line and column that may emit it. If all
-candidates have the same entries, the pass hands these on. Other operations get nothing.
+come without their program. It hands entries on where all forward operations of one scope, line and column agree.
+Products, collectives, calls and loops derive from forward operations of their own kind, so these have to agree
+only. It runs before `hlotag-propagate-regions` and `hlotag-propagate-calls`, which hand entries to bodies.
 
-With tags by kind of operation, as rules give, it tags no operation wrongly in the programs of
-`tests/test_derivatives.py`, but for two second gradients whose forward operation is dead code. *Found* is
-the share of derived operations that get their tag, with jax 0.12:
+It tags no operation wrongly in the programs of `tests/test_derivatives.py`, but for a second gradient whose forward
+operation is dead code. *Found* is the share of derived operations that get their tag, with jax 0.12. Rules by line,
+scope or function agree on an expression; rules by kind often do not:
 
-| program | all | products |
-| --- | --- | --- |
-| MLP of 12 layers | 99% | 100% |
-| transformer of 12 layers | 79% | 100% |
-| the same, rematerialized | 75% | 100% |
-| decoder, unrolled | 64% | 100% |
-| transformer in a loop | 43% | 100% |
-| conv net | 58% | 100% |
-| `vmap(grad)` of an MLP | 66% | 100% |
-| `hessian` of an MLP | 0% | 0% |
+| program | rules by line | rules by kind | products |
+| --- | --- | --- | --- |
+| MLP of 12 layers | 97% | 56% | 100% |
+| transformer of 12 layers | 89% | 56% | 100% |
+| the same, rematerialized | 84% | 50% | 100% |
+| decoder, unrolled | 97% | 84% | 100% |
+| transformer in a loop | 88% | 31% | 100% |
+| conv net | 55% | 62% | 100% |
+| `vmap(grad)` of an MLP | 87% | 52% | 100% |
+| `hessian` of an MLP | 83% | 0% | 0% by kind |
 
-It skips what forward mode adds, since primal and tangent have the same name; what moves the slices of a loop; what a
-custom derivative emits; and every line whose last equation may be dead code.
-
-If an operation has `hlotag.derived`, derived operations get those entries instead of its own.
+It skips every expression whose last operation may be dead code: only values that other expressions use are known to be
+needed. If an operation has `hlotag.derived`, derived operations get those entries instead of its own.
 
 Before:
 
@@ -73,87 +72,232 @@ After:
   return info;
 }
 
-/// Returns the entries for operations derived from `primal`; null if there are none.
-ir::DictionaryAttr entriesFor(PassContext &ctx, analysis::EntryCarrier &carrier,
-                              ir::Operation primal) {
-  ir::DictionaryAttr own = carrier.entriesOf(primal);
-  return own ? ctx.tags().merge(ctx.tags().dictionary(primal, ir::kDerived), own) : own;
-}
+/// An expression of the program: the operations of one scope, line and column.
+using ExpressionId = uint64_t;
 
-/// Returns the entries for operations derived from any of `primals`; null unless all agree.
-ir::DictionaryAttr entriesOfAll(PassContext &ctx, analysis::EntryCarrier &carrier,
-                                const std::vector<ir::Operation> &primals) {
-  ir::DictionaryAttr entries = entriesFor(ctx, carrier, primals[0]);
-  auto agrees = [&](ir::Operation primal) { return entriesFor(ctx, carrier, primal) == entries; };
-  return std::all_of(primals.begin(), primals.end(), agrees) ? entries : ir::DictionaryAttr();
-}
-
-/// Knows the keys that calls of a function removed.
-class TakenAway {
+/// Dead code leaves derivatives without a forward operation. So an expression hands on entries only
+/// if one of its values is used outside of it: then the rest of it is alive too. Values that only
+/// its own derivatives use are residuals, which do not count.
+class Expressions {
 public:
-  TakenAway(const analysis::CallGraph &graph, analysis::EntryCarrier &carrier, ir::TagWriter &tags,
-            const ir::OpIds &ids)
-      : carrier_(carrier), enclosing_(ids) {
-    for (const analysis::CallGraph::Function &function : graph.functions())
-      for (size_t site : function.callers)
-        if (ir::DictionaryAttr all = ir::TagWriter::get(graph.callSites()[site].op)) {
-          ir::DictionaryAttr &taken = *taken_.insert(function.op.opaque()).first;
-          taken = tags.merge(taken, carrier.remove(all, carrier.selectCarried(all)));
-        }
-  }
+  Expressions(PassContext &ctx, const ir::OpList &operations);
 
-  /// Returns `entries` without the keys that calls of the function around `op` removed. A function
-  /// that fills the stacks of a loop is derived from the loop, and must not restore these keys.
-  ir::DictionaryAttr remove(ir::DictionaryAttr entries, ir::Operation op) {
-    const ir::DictionaryAttr *taken = taken_.find(enclosing_.function(op).opaque());
-    return taken && *taken ? carrier_.remove(entries, *taken) : entries;
-  }
+  /// Gives the operations that autodiff derived, or that are recomputed, the entries of their
+  /// forward operations, where these agree.
+  void handOn();
 
 private:
-  analysis::EntryCarrier &carrier_;
-  analysis::Enclosing enclosing_;
-  ir::PointerMap<ir::DictionaryAttr> taken_; // by function
+  struct Expression {
+    Operation primal;       ///< one of its operations
+    DictionaryAttr entries; ///< for derived operations; null unless all agree
+    bool agrees = true;
+  };
+
+  ExpressionId expressionOf(Operation op) {
+    const Origin &origin = provenance_.of(op);
+    return ExpressionId(scopes_.named(origin.localScope)) << 32 | origin.sourceKey;
+  }
+  DictionaryAttr entriesFor(Operation primal);
+  /// What an operation has to have in common with its forward operations, besides the expression:
+  /// the name of calls, products and collectives; else whether it is recomputed, as all of the
+  /// expression may be, or derived, for which the forward operation has a derivative.
+  using Kind = const void *;
+  static constexpr char kRecomputed = 0, kDerived = 0;
+  bool isApart(Operation op) const {
+    return isSite(op) || ids_.is(op.name(), ir::kProduct) || ids_.is(op.name(), ir::kCollective);
+  }
+  Kind kindOf(Operation op) {
+    return isApart(op)                   ? op.name().opaque()
+           : provenance_.of(op).rematted ? static_cast<Kind>(&kRecomputed)
+                                         : &kDerived;
+  }
+  void addPrimal(Operation op, Kind kind, DictionaryAttr entries);
+  bool isSite(Operation op) const { return ids_.is(op.name(), ir::kRunsEquations); }
+  bool isEquation(Operation op) const {
+    return !ids_.is(op.name(), ir::kUntaggable) && op.block().terminator() != op &&
+           op.name() != ids_.constant;
+  }
+  bool mayDiffer(Operation op);
+  bool isFloat(Value value);
+  bool isNeeded(Operation op, ExpressionId expression);
+  bool addFlows(ir::OpOperand use, std::vector<Value> &values);
+
+  PassContext &ctx_;
+  const ir::OpIds &ids_;
+  analysis::EntryCarrier carrier_;
+  analysis::Provenance provenance_;
+  analysis::Scopes scopes_;
+  std::map<std::pair<ExpressionId, Kind>, Expression> expressions_;
+  std::vector<Operation> derived_;          // by autodiff, or recomputed
+  ir::PointerMap<bool> isNeeded_;           // by forward operation
+  ir::PointerMap<bool> floats_;             // by type
+  ir::FlatMap<uint64_t, bool> loopSources_; // by source
+  ir::PointerMap<size_t> functions_;        // by operation
 };
 
-struct Derived {
-  ir::Operation op, primal;
-  ir::DictionaryAttr entries;
-};
+Expressions::Expressions(PassContext &ctx, const ir::OpList &operations)
+    : ctx_(ctx), ids_(ctx.ids()), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
+      provenance_(operations), scopes_(provenance_.paths()) {
+  const CallGraph &calls = provenance_.calls();
+  for (size_t i = 0; i < calls.functions().size(); ++i)
+    *functions_.insert(calls.functions()[i].op.opaque()).first = i;
+  std::vector<Operation> forward;
+  ir::PointerMap<Operation> atLocation; // an operation there that has entries
+  for (size_t i = 1; i < operations.size();) {
+    const ir::OpList::Item &item = operations[i];
+    bool isBody = item.hasRegions && !isSite(item.op) && !ids_.is(item.name, ir::kUntaggable);
+    i = isBody ? operations.after(i) : i + 1;
+    if (!isEquation(item.op))
+      continue;
+    const Origin &origin = provenance_.of(item.op);
+    if (item.name == ids_.whileOp)
+      loopSources_.insert(origin.sourceKey);
+    if (!origin.sourceKey)
+      continue;
+    if (origin.transposed || origin.rematted) {
+      derived_.push_back(item.op);
+      continue;
+    }
+    forward.push_back(item.op);
+    if (entriesFor(item.op))
+      *atLocation.insert(item.op.location().opaque()).first = item.op;
+  }
+  // Users before what they use.
+  for (auto op = forward.rbegin(); op != forward.rend(); ++op) {
+    ExpressionId id = expressionOf(*op);
+    bool isNeeded = this->isNeeded(*op, id);
+    *isNeeded_.insert(op->opaque()).first = isNeeded;
+    if (!isNeeded)
+      continue;
+    DictionaryAttr entries = entriesFor(*op);
+    // A helper in the lowering of another operation. Of one name, both are results of equations.
+    const Operation *other = atLocation.find(op->location().opaque());
+    if (!entries && other && other->name() != op->name())
+      entries = entriesFor(*other);
+    if (isApart(*op))
+      addPrimal(*op, op->name().opaque(), entries);
+    addPrimal(*op, &kRecomputed, entries);
+    if (mayDiffer(*op))
+      addPrimal(*op, &kDerived, entries);
+  }
+}
+
+void Expressions::addPrimal(Operation op, Kind kind, DictionaryAttr entries) {
+  std::pair key{expressionOf(op), kind};
+  auto [known, isNew] = expressions_.try_emplace(key, Expression{op, entries});
+  known->second.agrees &= known->second.entries == entries;
+}
+
+void Expressions::handOn() {
+  for (Operation op : derived_)
+    if (auto known = expressions_.find({expressionOf(op), kindOf(op)}); known != expressions_.end())
+      if (const Expression &from = known->second; from.agrees && from.entries)
+        ctx_.tags().add(op, from.entries, {"derived by autodiff", from.primal, true});
+}
+
+/// Returns the entries for operations derived from `primal`; null if there are none.
+DictionaryAttr Expressions::entriesFor(Operation primal) {
+  DictionaryAttr own = carrier_.entriesOf(primal);
+  return own ? ctx_.tags().merge(ctx_.tags().dictionary(primal, ir::kDerived), own) : own;
+}
+
+bool Expressions::isFloat(Value value) {
+  auto [known, isNew] = floats_.insert(value.type().ptr);
+  if (isNew) {
+    const capi::Table &mlir = capi::fn();
+    MlirType type = value.type();
+    if (mlir.mlirTypeIsAShaped(type))
+      type = mlir.mlirShapedTypeGetElementType(type);
+    *known = mlir.mlirTypeIsAFloat(type) || mlir.mlirTypeIsAComplex(type);
+  }
+  return *known;
+}
+
+/// Returns whether `op` may have a derivative.
+bool Expressions::mayDiffer(Operation op) {
+  bool takesFloat = isSite(op), givesFloat = takesFloat;
+  for (Value operand : op.operands())
+    takesFloat |= isFloat(operand);
+  for (Value result : op.results())
+    givesFloat |= isFloat(result);
+  return takesFloat && givesFloat;
+}
+
+/// Returns whether an operation outside of the expression, or one inside that is needed itself,
+/// uses a result of `op`. Follows values through calls and loops, up to a number of values.
+bool Expressions::isNeeded(Operation op, ExpressionId expression) {
+  constexpr size_t kMaxValues = 256;
+  std::vector<Value> values;
+  auto addResults = [&](Operation of) {
+    for (Value result : of.results())
+      values.push_back(result);
+  };
+  addResults(op);
+  ir::PointerMap<bool> seen;
+  while (!values.empty()) {
+    Value value = values.back();
+    values.pop_back();
+    if (!seen.insert(value.opaque()).second)
+      continue;
+    if (seen.size() > kMaxValues)
+      return true;
+    for (ir::OpOperand use : value.uses()) {
+      Operation user = use.owner();
+      if (isSite(user) || user.block().terminator() == user) {
+        if (!addFlows(use, values))
+          return true;
+        continue;
+      }
+      // What stacks residuals of a loop, or takes them from a stack.
+      if (ids_.is(user.name(), ir::kMovesSlices) &&
+          loopSources_.find(provenance_.of(user).sourceKey)) {
+        addResults(user);
+        continue;
+      }
+      const bool *isNeeded = isNeeded_.find(user.opaque());
+      if (expressionOf(user) != expression || (isNeeded && *isNeeded))
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Adds the values that `use` passes its value on as: arguments of functions and loops, results.
+/// Returns false if the value leaves the module.
+bool Expressions::addFlows(ir::OpOperand use, std::vector<Value> &values) {
+  Operation user = use.owner();
+  intptr_t number = use.number();
+  auto addArguments = [&](Operation op) {
+    for (ir::Region region : op.regions())
+      if (ir::Block block = region.firstBlock(); block && number < block.arguments().size())
+        values.push_back(block.arguments()[number]);
+  };
+  auto addResult = [&](Operation op) {
+    if (number < op.results().size())
+      values.push_back(op.results()[number]);
+  };
+  const CallGraph &calls = provenance_.calls();
+  if (user.name() == ids_.funcCall) {
+    auto callee = user.attrOf<ir::FlatSymbolRefAttr>("callee");
+    size_t function = callee ? calls.find(callee.value()) : CallGraph::kNone;
+    if (function != CallGraph::kNone)
+      addArguments(calls.functions()[function].op);
+  } else if (isSite(user)) {
+    addArguments(user);
+  } else if (const size_t *function = functions_.find(user.parent().opaque())) {
+    for (size_t site : calls.functions()[*function].callers)
+      addResult(calls.callSites()[site].op);
+    return !calls.functions()[*function].callers.empty();
+  } else if (Operation parent = user.parent(); isSite(parent)) {
+    addResult(parent);
+    if (parent.name() == ids_.whileOp)
+      addArguments(parent);
+  }
+  return true;
+}
 
 LogicalResult PropagateAutodiff::run(PassContext &ctx) {
-  analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
-  // Skip the expensive search if no operation has an entry.
-  const ir::OpList &operations = ctx.operations();
-  auto isSeed = [&](const ir::OpList::Item &item) {
-    return carrier.isTaggable(item) && bool(carrier.entriesOf(item.op));
-  };
-  if (std::none_of(operations.begin(), operations.end(), isSeed))
-    return success();
-
-  analysis::Provenance provenance(operations);
-  TakenAway takenAway(provenance.calls(), carrier, ctx.tags(), ctx.ids());
-  analysis::Derivatives derivatives(operations, provenance,
-                                    size_t(std::max<int64_t>(*maxFlows_, 0)));
-  if (size_t count = derivatives.numCutOff())
-    ctx.emitRemark(ctx.module(),
-                   ir::concat({"the values of ", std::to_string(count),
-                               " operations pass through more than ", std::to_string(*maxFlows_),
-                               (" calls and loops, and count as used outside of "
-                                "their line; max-flows follows them further")}));
-  ir::PointerMap<ir::DictionaryAttr> agreed; // by list of candidates
-  std::vector<Derived> found;
-  for (const ir::OpList::Item &item : operations) {
-    const std::vector<ir::Operation> &primals = derivatives.candidatesFor(item.op);
-    if (primals.empty() || !carrier.isTaggable(item))
-      continue;
-    auto [entries, isNew] = agreed.insert(&primals);
-    if (isNew)
-      *entries = entriesOfAll(ctx, carrier, primals);
-    if (*entries)
-      found.push_back({item.op, primals[0], takenAway.remove(*entries, item.op)});
-  }
-  for (const Derived &derived : found)
-    carrier.give(derived.op, derived.entries, {"derived by autodiff", derived.primal, true});
+  Expressions(ctx, ctx.operations()).handOn();
   return success();
 }
 

@@ -19,6 +19,7 @@ enum OpFact : unsigned {
   kUnequal = 16,      ///< two with equal operands may have different results
   kCollective = 32,   ///< XLA groups it by `collective_group_key`
   kMovesSlices = 64,  ///< stacks residuals of a loop or takes them from a stack
+  kProduct = 128,     ///< only its own derivative has such operations
 };
 
 /// `op.name() == ids.func` is a pointer comparison.
@@ -26,7 +27,7 @@ class OpIds {
 public:
   explicit OpIds(MlirContext context);
 
-#define HLOTAG_OP(id, name, facts, callees, primitives) Identifier id;
+#define HLOTAG_OP(id, name, facts, callees) Identifier id;
 #include "hlotag/ir/ops.def"
 
   // Attributes
@@ -47,9 +48,5 @@ public:
 private:
   mutable PointerMap<Row> rows_; // by name: those of ops.def, and those that were asked for
 };
-
-/// Returns whether an operation can be what the lowering of a primitive ends with: `mul` and
-/// `stablehlo.multiply`.
-bool isLoweredTo(std::string_view primitive, std::string_view opName);
 
 } // namespace hlotag::ir
