@@ -115,7 +115,6 @@ nb::dict describe(const pass::Pass &pass) {
   result["argument"] = pass.info().argument;
   result["name"] = pass.info().name;
   result["summary"] = pass.info().summary;
-  result["description"] = pass.info().description;
   result["options"] = options;
   return result;
 }

@@ -38,52 +38,8 @@ private:
 };
 
 const PassInfo &Attach::staticInfo() {
-  static const PassInfo info{
-      "hlotag-attach", "HlotagAttach", "Tag the operations that rules select",
-      R"md(`rules` is an MLIR array attribute. Each element is a dictionary with fields that select operations:
-
-| field | selects operations |
-|---|---|
-| `op` | by name, with or without the dialect: `dot_general`, `chlo.*` |
-| `scope` | by named scopes, without transformations and with the scopes of callers. The pattern stands for a run of whole elements: `layer*/attn`, `**/layer*/attn` and `layer*/attn/**` all select `decoder/layer_1/attn/softmax` |
-| `source` | by the innermost line of user code: `model.py`, `model.py:42`, `src/model.py:42:7`. A path without a directory stands for any path that ends with it |
-| `function` | by the symbol of the function that holds them |
-| `phase` | `forward`, `backward` (computed for a gradient) or `both`, the default |
-| `unless` | an array of dictionaries of patterns: all but the operations that match all patterns of one of them |
-
-and with fields that say what they get:
-
-| field | |
-|---|---|
-| `attrs` | the entries to attach; `{n}` in a value is the text that `{n}` matches in the scope |
-| `grad` | the entries for operations that autodiff derives; `{}` for none. By default those of `attrs`, and none for a rule whose phase is `forward` |
-| `remat` | the entries for operations that `jax.checkpoint` recomputes and the rule matches; by default those of `grad` |
-| `at` | where the rule is written, for messages |
-
-In patterns `*` matches any text and `?` one character; in a scope `{n}` matches text of one element. An operation must
-match all fields that are given. The body of a reduction, a sort or a scatter is part of its operation and matches
-nothing.
-
-With `rules-file=rules.toml` the rules are the tables `[[rule]]` of that file, with the same fields. There `grad`
-follows the policy of each key by default.
-
-- An entry that is already there stays. Of several matching rules the last one wins.
-- Two rules that disagree are a warning. A rule that matches nothing is a remark.
-- `hlotag.derived` records what derived operations get, if that differs, for `hlotag-propagate-autodiff`.
-  `hlotag-verify` removes it.
-- A module that still has marks (`hlotag.tags`) is an error: patterns would not match its names.
-
-Before, with `rules=[{op = "sine", attrs = {k = "v"}}]`:
-
-```mlir
-%0 = stablehlo.sine %x : tensor<f32>
-```
-
-After:
-
-```mlir
-%0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
-```)md"};
+  static const PassInfo info{"hlotag-attach", "HlotagAttach",
+                             "Tag the operations that rules select"};
   return info;
 }
 

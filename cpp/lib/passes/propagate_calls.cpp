@@ -26,50 +26,8 @@ private:
 };
 
 const PassInfo &PropagateCalls::staticInfo() {
-  static const PassInfo info{
-      "hlotag-propagate-calls", "HlotagPropagateCalls",
-      "Pass the entries of a call to the body of the function it calls",
-      R"(A call hands its entries to every operation in the body of the function that it calls, and through the
-calls in there to the functions that these call. A key that an operation has keeps its value. Calls are `func.call`,
-composites (their decomposition) and custom calls (their called computations).
-
-If callers hand a function different entries, it is specialized: there is one copy for each distinct set, named `f_0`,
-`f_1`, ..., for all calls with that set. Calls without entries keep the original. A public function is not changed, and
-no copy is made if nothing in the body would change.
-
-Cost: linear in the operations, those of the copies included.
-
-Before:
-
-```mlir
-func.func public @main(%x: tensor<f32>) -> tensor<f32> {
-  %0 = call @f(%x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
-  %1 = call @f(%0) : (tensor<f32>) -> tensor<f32>
-  return %1 : tensor<f32>
-}
-func.func private @f(%x: tensor<f32>) -> tensor<f32> {
-  %0 = stablehlo.sine %x : tensor<f32>
-  return %0 : tensor<f32>
-}
-```
-
-After:
-
-```mlir
-func.func public @main(%x: tensor<f32>) -> tensor<f32> {
-  %0 = call @f_0(%x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
-  %1 = call @f(%0) : (tensor<f32>) -> tensor<f32>
-  return %1 : tensor<f32>
-}
-func.func private @f(%x: tensor<f32>) -> tensor<f32> {
-  %0 = stablehlo.sine %x : tensor<f32>
-  return %0 : tensor<f32>
-}
-func.func private @f_0(%x: tensor<f32>) -> tensor<f32> {
-  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
-  return %0 : tensor<f32>
-}
-```)"};
+  static const PassInfo info{"hlotag-propagate-calls", "HlotagPropagateCalls",
+                             "Pass the entries of a call to the body of the function it calls"};
   return info;
 }
 

@@ -16,37 +16,8 @@ public:
 };
 
 const PassInfo &PropagateRegions::staticInfo() {
-  static const PassInfo info{
-      "hlotag-propagate-regions", "HlotagPropagateRegions",
-      "Pass the entries of an operation to all operations in its regions",
-      R"(An operation with regions (a loop, a conditional, a reduction, a sort) hands its entries to
-every operation nested in it, at any depth. A key that a nested operation has keeps its value there and further in.
-Terminators get nothing. Entries that describe one operation only (`num_batch_dims`, `inlineable`, placements,
-everything Shardy writes) are not handed on.
-
-Before:
-
-```mlir
-%0 = "stablehlo.case"(%i) ({
-  %1 = stablehlo.sine %x : tensor<f32>
-  stablehlo.return %1 : tensor<f32>
-}, {
-  %1 = stablehlo.cosine %x {mhlo.frontend_attributes = {k = "w"}} : tensor<f32>
-  stablehlo.return %1 : tensor<f32>
-}) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i32>) -> tensor<f32>
-```
-
-After:
-
-```mlir
-%0 = "stablehlo.case"(%i) ({
-  %1 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
-  stablehlo.return %1 : tensor<f32>
-}, {
-  %1 = stablehlo.cosine %x {mhlo.frontend_attributes = {k = "w"}} : tensor<f32>
-  stablehlo.return %1 : tensor<f32>
-}) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i32>) -> tensor<f32>
-```)"};
+  static const PassInfo info{"hlotag-propagate-regions", "HlotagPropagateRegions",
+                             "Pass the entries of an operation to all operations in its regions"};
   return info;
 }
 

@@ -37,55 +37,8 @@ public:
 };
 
 const PassInfo &Resolve::staticInfo() {
-  static const PassInfo info{
-      "hlotag-resolve", "HlotagResolve", "Turn the marks in locations into frontend attributes",
-      R"(While JAX lowers a tagged equation, hlotag leaves a *mark* in the name of every location: the escape
-character 1, `hlotag#`, an index into the module's `hlotag.tags`, and the escape character again. It is an element of
-the name, or stands before the text of one.
-
-- **Entries.** Each operation whose location has marks, at any depth, gets the entries of those tags in
-  `mhlo.frontend_attributes`: `derived` if it is transposed, by its own name or by those of all calls of its function;
-  `remat` if `jax.checkpoint` recomputes it, where the tag has that; else `forward`. A key that only `forward` has is
-  recorded on derived operations as taken away, `["hlotag.unset"]`, until `hlotag-verify`.
-- **Backward rules.** The mark `hlotag#custom` says that a backward rule of the user's (`custom_vjp`) binds the
-  operation. It takes one transpose away, so the operation is not derived. It gets `custom` of tags whose marks are
-  within `hlotag#custom`, where they have that, else `forward`; and `derived` of tags whose marks are around it.
-- **Rules.** A tag's `rules` are what rules of the stage give, in order: dictionaries with the same fields, and `rule`,
-  an index into `hlotag.rules`. One with `op` is for operations of that kind in the equation, except those of the kinds
-  in `unless`. The body of a reduction, a sort or a scatter is part of its operation and matches nothing.
-- **Precedence.** The inner mark wins over the outer: in a name from left to right, a callee over its caller, a name
-  over the location that it wraps. A tag's own entries win over those of its rules, and the last rule over earlier ones;
-  rules that disagree are a warning. An entry that the operation already has wins over all.
-- **Removal.** Marks leave all locations, those of block arguments included. `hlotag.tags` and `hlotag.rules` leave the
-  module.
-
-Modules, functions and terminators get no entries. A module without `hlotag.tags` stays unchanged: text that looks like
-a mark is then a user's. Lowering escapes such text in a program that has marks: `\01%28` stands for `(`, and
-`hlotag-verify` replaces it.
-
-Before:
-
-```mlir
-module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "w"}}]} {
-  func.func @main(%x: tensor<f32>) -> tensor<f32> {
-    %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/jvp(\01hlotag#0\01)/sin")
-    %1 = stablehlo.negate %0 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#0\01))/neg")
-    return %1 : tensor<f32>
-  }
-}
-```
-
-After:
-
-```mlir
-module {
-  func.func @main(%x: tensor<f32>) -> tensor<f32> {
-    %0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("jit(f)/jvp()/sin")
-    %1 = stablehlo.negate %0 {mhlo.frontend_attributes = {k = "w"}} : tensor<f32> loc("jit(f)/transpose(jvp())/neg")
-    return %1 : tensor<f32>
-  }
-}
-```)"};
+  static const PassInfo info{"hlotag-resolve", "HlotagResolve",
+                             "Turn the marks in locations into frontend attributes"};
   return info;
 }
 

@@ -28,26 +28,8 @@ private:
 };
 
 const PassInfo &Strip::staticInfo() {
-  static const PassInfo info{
-      "hlotag-strip", "HlotagStrip", "Remove frontend-attribute entries by key",
-      R"(Removes the entries of `mhlo.frontend_attributes` whose key matches one of `keys`. An
-attribute that becomes empty is removed, and so are the records of these entries in `hlotag.origins`. Without `keys`,
-the pass removes all keys except hlotag's own, those that change the meaning of a program (`xla.sdy.*`, `composite.*`,
-layout modes), and those of JAX that describe one operation only (`num_batch_dims`, `inlineable`, placements).
-
-Before, with `keys=a*`:
-
-```mlir
-%0 = stablehlo.add %x, %y {mhlo.frontend_attributes = {a1 = "1", b = "2"}} : tensor<f32>
-%1 = stablehlo.sine %0 {mhlo.frontend_attributes = {a2 = "1"}} : tensor<f32>
-```
-
-After:
-
-```mlir
-%0 = stablehlo.add %x, %y {mhlo.frontend_attributes = {b = "2"}} : tensor<f32>
-%1 = stablehlo.sine %0 : tensor<f32>
-```)"};
+  static const PassInfo info{"hlotag-strip", "HlotagStrip",
+                             "Remove frontend-attribute entries by key"};
   return info;
 }
 

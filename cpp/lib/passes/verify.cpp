@@ -36,51 +36,7 @@ private:
 
 const PassInfo &Verify::staticInfo() {
   static const PassInfo info{"hlotag-verify", "HlotagVerify",
-                             "Check tags, and remove hlotag's in-flight attributes",
-                             R"(The last pass of a pipeline. Mistakes in entries are
-
-- a value that is neither a string nor a bool: XLA drops it silently;
-- a value that is not legal for a key that XLA reads (`hlotag keys` lists them) or that you registered;
-- scheduling groups (`_scheduling_group_id`) that no schedule can satisfy: an operation outside depends on the
-  group and the group on it (a gap), groups depend on each other (a cycle), or only some members ask for an order
-  (`keep_original_sequence_order_in_group`);
-- groups of collectives (`collective_group_key`) that cannot be launched as one: a member depends on another, or
-  groups on each other.
-
-Groups are checked per block, with calls and the bodies of shard_maps inlined as in XLA: two calls of a function
-contribute two parts to one group. If that makes more than `max-inlined` operations, calls are not inlined, with a
-remark.
-
-Ten warnings and ten errors are reported, then how many more there are.
-
-With `on-mistake=error` mistakes make the pass fail. The pipeline of `hlotag.enable()` has `on-mistake=warning`:
-mistakes may come from a library, and a program that runs without hlotag must run with it. The pass always fails
-if hlotag or a pipeline is at fault:
-
-- the frontend attributes of an operation are not a dictionary;
-- a key has the prefix `hlotag.`;
-- the module still has `hlotag.tags`: `hlotag-resolve` did not run.
-
-If the module has `hlotag.escaped`, it replaces the escapes in names, `\01%28` by `(`, and removes that attribute.
-
-It removes from all operations `hlotag.derived`, and the entries `["hlotag.unset"]` of keys that
-an inner scope removed. Later passes may therefore give such a key back from an enclosing loop or call; otherwise
-a second run of a pipeline changes nothing. It removes all entries from custom calls of programs with symbolic
-shapes that StableHLO refuses with entries: `shape_assertion`, `stablehlo.dynamic_top_k`,
-`stablehlo.dynamic_approx_top_k`, `stablehlo.dynamic_reduce_window`, `stablehlo.dynamic_rng_bit_generator`.
-`hlotag.origins`, which `--debug-origins` writes, stays.
-
-Before:
-
-```mlir
-%0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v", l = ["hlotag.unset"]}} : tensor<f32>
-```
-
-After:
-
-```mlir
-%0 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
-```)"};
+                             "Check tags, and remove hlotag's in-flight attributes"};
   return info;
 }
 

@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag._text import printable
@@ -87,11 +88,16 @@ def list_passes() -> list[PassInfo]:
         PassInfo(
             name=entry["argument"],
             summary=entry["summary"],
-            description=entry["description"],
+            description=entry["description"] if "description" in entry else _described(entry["argument"]),
             options=tuple(PassOption(**{**option, "default": syntax.write(option["default"])}) for option in entry["options"]),
         )
         for entry in syntax.all_passes()
     ]
+
+
+def _described(name: str) -> str:
+    """The Markdown about one of hlotag's own passes."""
+    return (Path(__file__).with_name("descriptions") / f"{name}.md").read_text(encoding="utf-8")
 
 
 def run_passes(

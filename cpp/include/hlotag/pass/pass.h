@@ -29,13 +29,12 @@ inline LogicalResult failure() { return {false}; }
 inline bool succeeded(LogicalResult result) { return result.ok; }
 inline bool failed(LogicalResult result) { return !result.ok; }
 
-/// The description of a pass, for `--help`, `list_passes()` and the generated documentation.
-/// The texts must be string literals.
+/// The names of a pass. The texts must be string literals. The description is Markdown, in
+/// `python/hlotag/passes/descriptions/`.
 struct PassInfo {
-  std::string_view argument;    ///< `hlotag-strip`
-  std::string_view name;        ///< `HlotagStrip`
-  std::string_view summary;     ///< one line, no full stop
-  std::string_view description; ///< Markdown, with the IR before and after
+  std::string_view argument; ///< `hlotag-strip`
+  std::string_view name;     ///< `HlotagStrip`
+  std::string_view summary;  ///< one line, no full stop
 };
 
 /// Returns why a value is illegal for a key; empty if it is legal.
