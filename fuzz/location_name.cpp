@@ -21,7 +21,7 @@ void checkName(std::string_view name) {
     joined.append(joined.empty() && element.data() == name.data() ? "" : "/").append(element);
   fuzz::require(joined == name, "the elements make up the name", joined);
   analysis::NamePath path = analysis::parseName(name);
-  size_t length = path.primitive.size();
+  size_t length = 0;
   for (const std::string &scope : path.scopes)
     length += scope.size();
   fuzz::require(length <= name.size(), "scopes are parts of the name");

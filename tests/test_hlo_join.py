@@ -202,6 +202,10 @@ RULES = {
         [{"k": "first", "a": "1", "b": "2"}, {"k": "third", "c": "3"}],
     ),
     "a sum with nothing": (simplified, ((4, 8), (8, 8)), "sine", k("sine")),
+    "a helper of what is in one place": (
+        *(in_one_place, ((4, 8), (8, 8)), "broadcast"),
+        [{"_scheduling_group_id": "1", "k": "v"}],
+    ),
     "what is in one place": (
         *(in_one_place, ((4, 8), (8, 8)), "multiply"),
         [{"_scheduling_group_id": "1", "k": "v"}, {"_scheduling_group_id": "1", "k": "v"}],

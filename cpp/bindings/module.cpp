@@ -92,7 +92,7 @@ nb::list provenance(nb::handle pythonModule) {
     const analysis::Origin &origin = provenance.of(item.op);
     std::string name = analysis::namedScopes(provenance.paths().text(origin.scope));
     std::string_view phase =
-        analysis::phaseOf(provenance.paths().text(origin.transforms), origin.rematted);
+        analysis::phaseOf(origin.differentiated, origin.transposed, origin.rematted);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
     result.append(nb::make_tuple(nb::str(name.data(), name.size()), phase,
                                  nb::str(file.data(), file.size()),
@@ -182,8 +182,9 @@ void bindAnalyses(nb::module_ &m) {
       "name_path",
       [](std::string_view name) {
         analysis::NamePath path = analysis::parseName(name);
-        return nb::make_tuple(analysis::namedScopes(path.scope()),
-                              analysis::phaseOf(path.transforms, path.rematted));
+        return nb::make_tuple(
+            analysis::namedScopes(path.scope()),
+            analysis::phaseOf(path.isDifferentiated(), path.isTransposed(), path.rematted));
       },
       nb::arg("name"),
       "The scopes in a name of JAX's, and the phase: empty if not differentiated.");

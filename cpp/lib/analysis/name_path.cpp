@@ -66,12 +66,6 @@ int NamePath::derivations() const {
   return int(std::count(transforms.begin(), transforms.end(), 't')) - backwardRules;
 }
 
-std::string_view phaseOf(std::string_view transforms, bool isRematted) {
-  if (transforms.find('t') != std::string_view::npos)
-    return isRematted ? "recomputed" : "backward";
-  return transforms.find('j') != std::string_view::npos ? "forward" : "";
-}
-
 std::vector<std::string_view> splitName(std::string_view name) {
   std::vector<size_t> open;    // unclosed '(' so far
   std::vector<size_t> slashes; // not known to be enclosed
@@ -153,7 +147,7 @@ NamePath parseName(std::string_view name) {
     name = unmarked += name;
   std::vector<std::string_view> elements = splitName(name);
   path.head = std::string(elements.front());
-  path.primitive = unescape(unwrapTransforms(elements.back(), path.transforms));
+  unwrapTransforms(elements.back(), path.transforms);
   // The primitive's own transforms come last, so they are appended after those of the scopes.
   std::string ofPrimitive = std::move(path.transforms);
   path.transforms.clear();
@@ -167,11 +161,9 @@ NamePath parseName(std::string_view name) {
     if (!isFirst && path.transforms.size() > before)
       restart = path.scopes.size();
     for (std::string_view part : splitName(scope)) {
-      if (part == "checkpoint")
-        path.checkpointed = true;
-      else if (part == "rematted_computation")
+      if (part == "rematted_computation")
         path.rematted = true;
-      else if (!part.empty() && !isCall(part))
+      else if (!part.empty() && part != "checkpoint" && !isCall(part))
         path.scopes.push_back(unescape(part));
     }
   }

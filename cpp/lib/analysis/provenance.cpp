@@ -11,23 +11,12 @@ using namespace ir;
 
 Provenance::Provenance(const OpList &operations)
     : ids_(operations[0].op.context()), calls_(operations, ids_) {
-  intern(std::string_view());
   *contextByParent_.insert(nullptr).first = {&origins_.emplace_back()}; // around the module
   std::vector<size_t> order = calls_.calleesFirst();
   for (auto f = order.rbegin(); f != order.rend(); ++f) {
     const Origin *origin = &origins_.emplace_back(originOfCallers(*f));
     *contextByParent_.insert(calls_.functions()[*f].op.opaque()).first = {origin};
   }
-}
-
-TextId Provenance::intern(std::string_view text) {
-  auto found = textIds_.find(text);
-  if (found != textIds_.end())
-    return found->second;
-  TextId id = TextId(texts_.size());
-  texts_.push_back(&storage_.emplace_back(text));
-  textIds_.emplace(*texts_.back(), id);
-  return id;
 }
 
 const Origin &Provenance::of(Operation op, Operation parent) {
@@ -132,17 +121,14 @@ Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, b
     joined += '/';
   NamePath path = analysis::parseName(joined);
   Named result;
-  result.head = intern(path.head);
+  result.head = paths_.append(0, path.head);
   Origin &origin = result.origin;
   for (const std::string &scope : path.scopes)
     origin.scope = paths_.append(origin.scope, scope);
   origin.localScope = origin.scope;
-  for (const char &letter : path.transforms)
-    origin.transforms = paths_.append(origin.transforms, {&letter, 1});
-  origin.primitive = intern(path.primitive);
+  origin.differentiated = path.isDifferentiated();
   origin.transposed = path.isTransposed();
   origin.derivations = path.derivations();
-  origin.checkpointed = path.checkpointed;
   origin.rematted = path.rematted;
   return result;
 }
@@ -170,10 +156,9 @@ Origin Provenance::compose(const Origin &outer, const Origin &inner) {
   Origin result = inner;
   result.scope = paths_.nest(outer.scope, inner.scope);
   result.localScope = paths_.nest(outer.localScope, inner.localScope);
-  result.transforms = paths_.nest(outer.transforms, inner.transforms);
+  result.differentiated |= outer.differentiated;
   result.transposed |= outer.transposed;
   result.derivations += outer.derivations;
-  result.checkpointed |= outer.checkpointed;
   result.rematted |= outer.rematted;
   return result;
 }
@@ -181,10 +166,10 @@ Origin Provenance::compose(const Origin &outer, const Origin &inner) {
 Origin Provenance::meet(const Origin &a, const Origin &b) {
   Origin result = a;
   result.scope = paths_.commonPrefix(a.scope, b.scope);
-  result.transforms = paths_.commonPrefix(a.transforms, b.transforms);
+  // In both phases it is in none.
+  result.differentiated = a.differentiated && b.differentiated && a.transposed == b.transposed;
   result.transposed = a.transposed && b.transposed;
   result.derivations = std::min(a.derivations, b.derivations);
-  result.checkpointed = a.checkpointed && b.checkpointed;
   result.rematted = a.rematted && b.rematted;
   return result;
 }
@@ -218,7 +203,7 @@ Origin Provenance::originOfCallers(size_t function) {
     if (call.name() == ids_.customCall)
       continue;
     Origin origin = of(call);
-    origin.primitive = origin.localScope = 0;
+    origin.localScope = 0;
     origin.source = FileLoc();
     origin.sourceKey = 0;
     result = isFirst ? origin : meet(result, origin);

@@ -60,7 +60,8 @@ Tag readTag(MlirContext context, ir::TagWriter &tags, const Field &fields, size_
   Tag tag;
   tag.own = readColumns(fields);
   for (size_t phase : {Derived, Remat})
-    tag.own[phase] = tags.merge({}, tags.merge(tag.own[phase], ir::unset(context, tag.own[Forward])));
+    tag.own[phase] =
+        tags.merge({}, tags.merge(tag.own[phase], ir::unset(context, tag.own[Forward])));
   for (size_t phase : {Forward, Custom})
     tag.own[phase] = tags.merge({}, tag.own[phase]);
   if (Field rules = fields["rules"])

@@ -17,10 +17,6 @@ Numbers findCombinedNames(Join &join, size_t i) {
              : Numbers();
 }
 
-Numbers findOwnKind(Join &join, size_t i) {
-  return join.facts.operations.select(join.facts.names[i].numbers, join.facts.opcode(i));
-}
-
 Numbers findHelper(Join &join, size_t i) {
   Numbers numbers = join.facts.names[i].numbers, found;
   if (numbers.empty())
@@ -195,8 +191,6 @@ using Step = JoinRule::Step;
 constexpr JoinRule kRules[] = {
     {Step::Name, "combined", "a collective whose name lists what XLA combined: all of these",
      "all-reduce(a, b) [f/(psum:psum)]", findCombinedNames},
-    {Step::Name, "own-kind", "merged operations: those of the name that become this opcode",
-     "multiply(a, b) [f/add;f/mul]", findOwnKind},
     {Step::Name, "helper", "what has its user's name: the helper of that user",
      "broadcast(c) [f/mul]", findHelper},
     {Step::Name, "name", "others: the operations in the name", "sine(x) [f/sin]", findNamed},

@@ -29,24 +29,19 @@ private:
   ir::PointerMap<size_t> known_;
 };
 
-/// Returns the dimensions in the text of a type, `tensor<2x?xf32>`; none for other types.
-Numbers dimensionsIn(std::string_view type) {
-  constexpr std::string_view kTensor = "tensor<";
-  Numbers dimensions;
-  if (type.substr(0, kTensor.size()) != kTensor)
-    return dimensions;
-  type.remove_prefix(kTensor.size());
-  for (size_t end;
-       (end = type.find_first_not_of("0123456789?")) != 0 && end != type.npos && type[end] == 'x';
-       type.remove_prefix(end + 1))
-    dimensions.push_back(type[0] == '?' ? -1 : std::stoll(std::string(type.substr(0, end))));
-  return dimensions;
-}
+/// The first result of an operation or null, told apart by type.
+struct FirstResult {
+  explicit FirstResult(ir::Operation op)
+      : value(op.results().empty() ? ir::Value() : op.results()[0]) {}
+  const void *opaque() const { return value ? value.type().ptr : nullptr; }
+  ir::Value value;
+};
 
-/// Returns the type of the first result, or null.
-ir::Attribute typeOf(ir::Operation op) {
-  ir::Operation::Results results = op.results();
-  return results.empty() ? ir::Attribute() : capi::fn().mlirTypeAttrGet(results[0].type());
+Numbers dimensionsOf(const FirstResult &result) {
+  Numbers sizes = result.value ? result.value.shape() : Numbers();
+  for (int64_t &size : sizes)
+    size = std::max<int64_t>(size, -1); // Dynamic sizes are negative.
+  return sizes;
 }
 
 int64_t numberOf(std::optional<size_t> op) { return op ? int64_t(*op) : kNone; }
@@ -101,8 +96,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   program.token = token;
   Table names(program.names, [](ir::Identifier name) { return std::string(name.str()); });
   Table entries(program.entries, textEntries);
-  Table dimensions(program.dimensions,
-                   [](ir::Attribute type) { return type ? dimensionsIn(type.str()) : Numbers(); });
+  Table dimensions(program.dimensions, dimensionsOf);
   ir::PointerMap<size_t> places;
   for (size_t i = 0; i < flow.size(); ++i) {
     ir::Operation op = operations[i + 1].op;
@@ -114,7 +108,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
     Operation &made = program.operations.emplace_back();
     made.name = names[operations[i + 1].name];
     made.entries = entries[op.attr(ir::kFrontendAttributes)];
-    made.dimensions = dimensions[typeOf(op)];
+    made.dimensions = dimensions[FirstResult(op)];
     made.operands = numbersOf(flow.operands(i));
     made.place = *place;
     made.value = values[i];

@@ -17,24 +17,26 @@ struct NamePath {
   std::vector<std::string> scopes;
   /// One letter each, outermost first: `j`vp, `t`ranspose, `v`map.
   std::string transforms;
-  /// The last element, e.g. `mul`; for a call the callee, e.g. `jit(g)`.
-  std::string primitive;
   /// The first element as written. Equal in names that continue each other.
   std::string head;
-  bool checkpointed = false; ///< inside a function under `jax.checkpoint`
-  bool rematted = false;     ///< a forward operation computed again
-  int backwardRules = 0;     ///< of the user's (`custom_vjp`): the marks of such rules
+  bool rematted = false; ///< a forward operation computed again
+  int backwardRules = 0; ///< of the user's (`custom_vjp`): the marks of such rules
 
   /// The scopes joined by `/`.
   std::string scope() const;
+  bool isDifferentiated() const { return transforms.find('j') != std::string::npos; }
   bool isTransposed() const { return transforms.find('t') != std::string::npos; }
   /// The number of transposes, without those whose backward rule the user wrote.
   int derivations() const;
 };
 
-/// Returns the phase of an operation under `transforms`: `backward`, `recomputed`, `forward`, or
-/// nothing outside of what is differentiated.
-std::string_view phaseOf(std::string_view transforms, bool isRematted);
+/// Returns the phase of an operation: `backward`, `recomputed`, `forward`, or nothing outside of
+/// what is differentiated.
+inline std::string_view phaseOf(bool isDifferentiated, bool isTransposed, bool isRematted) {
+  if (isTransposed)
+    return isRematted ? "recomputed" : "backward";
+  return isDifferentiated ? "forward" : "";
+}
 
 /// Splits `name` at each `/` outside parentheses. An unbalanced parenthesis is an ordinary
 /// character.

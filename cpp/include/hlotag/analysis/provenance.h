@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which scopes, transforms, primitive and source line does an operation come from?
+// Which scopes, phase and source line does an operation come from?
 #pragma once
 
 #include "hlotag/analysis/call_graph.h"
@@ -9,15 +9,9 @@
 
 #include <cstdint>
 #include <deque>
-#include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace hlotag::analysis {
-
-/// An interned string: equal ids are equal texts. 0 is the empty one.
-using TextId = uint32_t;
 
 /// The origin of an operation. Operations with equal origins share one object.
 struct Origin {
@@ -25,18 +19,15 @@ struct Origin {
   /// unwrapped. `jit(...)`, `checkpoint`, `rematted_computation`, `closed_call` and `eval_jaxpr`
   /// are left out; JAX's `while/body` and `cond/branch_1_fun` are kept.
   PathId scope = 0;
-  PathId localScope = 0; ///< without the scopes of callers
-  /// An element of one letter for each, outermost first: `j`vp, `t`ranspose, `v`map; e.g. `t/j`.
-  PathId transforms = 0;
-  TextId primitive = 0;    ///< as JAX names it: `dot_general`, `add_any`; may be empty
-  ir::FileLoc source;      ///< innermost line of user code, or null
-  uint32_t sourceKey = 0;  ///< identifies `source` and its end; 0 if null
-  bool transposed = false; ///< belongs to a backward pass
+  PathId localScope = 0;       ///< without the scopes of callers
+  ir::FileLoc source;          ///< innermost line of user code, or null
+  uint32_t sourceKey = 0;      ///< identifies `source` and its end; 0 if null
+  bool differentiated = false; ///< under jvp
+  bool transposed = false;     ///< belongs to a backward pass
   /// Transposes around it, less the user's backward rules: positive if autodiff derived it. A rule
   /// that JAX transposes apart has its transpose in the name of a call only.
   int derivations = 0;
-  bool checkpointed = false; ///< in a function under jax.checkpoint
-  bool rematted = false;     ///< a forward operation that jax.checkpoint recomputes
+  bool rematted = false; ///< a forward operation that jax.checkpoint recomputes
 };
 
 /// The origins of the operations of one module. Parses each distinct pair of location and caller
@@ -44,8 +35,8 @@ struct Origin {
 /// and calls must not change meanwhile; attributes may.
 ///
 /// Names inside a function are relative to its callers. A function with several callers has the
-/// common prefix of their scopes and transforms, and is transposed or rematted only if all its
-/// calls are. So an origin is true for every call.
+/// common prefix of their scopes, and is transposed or rematted only if all its calls are. So an
+/// origin is true for every call.
 class Provenance {
 public:
   explicit Provenance(const ir::OpList &operations);
@@ -56,17 +47,12 @@ public:
   /// As `of(op)`, for an operation in a region of `parent`.
   const Origin &of(ir::Operation op, ir::Operation parent);
 
-  bool isTransposed(ir::Operation op) { return of(op).transposed; }
-
   /// The origin of all calls of a function, which is in that of each operation in it.
   const Origin &ofCallers(size_t function) {
     return *contextIn(calls_.functions()[function].op).base;
   }
 
-  /// The text is valid as long as this object.
-  std::string_view text(TextId id) const { return *texts_[id]; }
-  TextId intern(std::string_view text);
-  /// Scopes and transforms. They are valid as long as this object.
+  /// Scopes. They are valid as long as this object.
   const Paths &paths() const { return paths_; }
 
   const CallGraph &calls() const { return calls_; }
@@ -75,7 +61,7 @@ private:
   /// The origin in a location, without the callers and regions around it.
   struct Named {
     Origin origin;
-    TextId head = 0;
+    PathId head = 0; ///< the first element
   };
   /// The names and source in a location.
   struct Parts {
@@ -86,11 +72,11 @@ private:
   struct Context {
     const Origin *base = nullptr;   ///< origin for names that continue the region's name
     const Origin *region = nullptr; ///< origin for other names
-    TextId regionHead = 0;          ///< head of the region's name; 0: directly in the function
+    PathId regionHead = 0;          ///< head of the region's name; 0: directly in the function
     /// Whether the surroundings add nothing to a location.
     bool isNothing() const {
-      return !regionHead && !base->scope && !base->localScope && !base->transforms &&
-             !base->transposed && !base->derivations && !base->checkpointed && !base->rematted;
+      return !regionHead && !base->scope && !base->localScope && !base->differentiated &&
+             !base->transposed && !base->derivations && !base->rematted;
     }
   };
 
@@ -110,9 +96,6 @@ private:
 
   ir::OpIds ids_;
   CallGraph calls_;
-  std::deque<std::string> storage_;
-  std::vector<const std::string *> texts_;
-  std::unordered_map<std::string_view, TextId> textIds_;
   Paths paths_;
 
   std::deque<Named> names_;
