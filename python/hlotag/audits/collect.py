@@ -24,12 +24,13 @@ from hlotag.audits import dumps, effects, program
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.joined import Joined
 from hlotag.audits.memory import read_memory
-from hlotag.audits.states import TAKERS, Computing, History, States, no_collection
+from hlotag.audits.model import Tag, TagState
+from hlotag.audits.states import MERGER, TAKERS, Computing, History, States, no_collection
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
-from hlotag.hlo.opcodes import Kind, kind_of
+from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import directly_in, walk
 from hlotag.lowering import hlo_stage
 from hlotag.lowering.staging import under
@@ -298,8 +299,9 @@ def _compile_and_audit(
 
     `compiled` compiles a module with options of XLA.
     """
+    every_pass = xla_passes or len(read.ops) <= _MAX_OPS
     # With texts of buffers XLA writes a text of each module, too.
-    wanted = "" if memory and not xla_passes else _passes_to_dump(read, every_pass=xla_passes or len(read.ops) <= _MAX_OPS)
+    wanted = "" if memory and not xla_passes else _passes_to_dump(read, every_pass=every_pass)
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
         with step("compiling"), interrupts.hold(), hlo_stage.recorded() as records:
             options = _dump_options(folder, wanted) if wanted or memory else {}
@@ -310,7 +312,8 @@ def _compile_and_audit(
             states = States(read.ops, read.tags, found)
             tags_found = states.find()
         notes = []
-        if wanted and (xla_passes or any(tag.state.needs_attention for tag in tags_found)):
+        if wanted and (xla_passes or any(map(_is_open, tags_found))):
+            states.history.is_whole = every_pass
             notes = _read_passes(Path(folder), read, states.history)
             tags_found = states.find()
         in_memory = read_memory(Path(folder), module, states.instructions) if memory else None
@@ -326,7 +329,13 @@ def _compile_and_audit(
         memory=in_memory,
         notes=notes,
     )
-    return _with_effects(made, read, module, compiled if compare else None), executable
+    return _with_effects(made, read, module, compiled if compare else None, states.history.merged), executable
+
+
+def _is_open(tag: Tag) -> bool:
+    """Whether XLA's passes may say more of a tag than its state: a pass lost or read it, or made one product of several."""
+    is_gone = tag.state == TagState.GONE
+    return tag.state.needs_attention or (is_gone and (keys.is_taken(tag.key) or opcode_of(tag.op.name) == "dot"))
 
 
 def _passes_to_dump(read: program.Program, *, every_pass: bool) -> str:
@@ -334,7 +343,8 @@ def _passes_to_dump(read: program.Program, *, every_pass: bool) -> str:
     if not read.tags or every_pass:
         return ".*" if read.tags else ""
     is_any_taken = any(keys.is_taken(key) for found in read.tags.values() for key, _ in found)
-    return f"^({'|'.join(TAKERS)})$" if is_any_taken else ""
+    passes = (MERGER, *TAKERS) if is_any_taken else (MERGER,)
+    return f"^({'|'.join(passes)})$"
 
 
 def _dump_options(folder: str, passes: str) -> dict[str, Any]:
@@ -348,8 +358,13 @@ def _read_passes(folder: Path, read: program.Program, history: History) -> list[
     except ParseError:
         return [_NOT_DUMPED]
     first, last = dump.ends
+    before = first
     for name, file in track([("", first), *dump.passes, ("", last)], "reading passes"):
-        history.add(name, read.read_names(dumps.read(file, is_own=True)))
+        module = dumps.read(file, is_own=True)
+        history.add(name, read.read_names(module))
+        if name == MERGER:
+            history.merged = read.find_merged(dumps.read(before, is_own=True), module)
+        before = file
     return []
 
 
@@ -380,17 +395,26 @@ def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | N
     }
     after = {i.name: i.entries for i in record.after.instructions()}
     left = {i.name for i in module.instructions()}
-    # XLA removes barriers and the glue around them after the stage.
-    joined = {i: numbers for i, numbers in found.joined.items() if i.name in left or kind_of(i.opcode) != Kind.GLUE}
+    # XLA removes barriers and the glue around them after the stage. Data flow is no evidence for a nameless instruction to which
+    # XLA left no entries.
+    joined = {
+        i: numbers if i.attributes or kind_of(i.opcode) == Kind.HEAVY else tuple([n for n in numbers if n in found.named[i]])
+        for i, numbers in found.joined.items()
+        if i.name in left or kind_of(i.opcode) != Kind.GLUE
+    }
     return dataclasses.replace(found, joined=joined, equal=equal, restored=after, last=module)
 
 
 def _with_effects(
-    found: Audit, read: program.Program, module: HloModule, compiled: Callable[[Any, dict[str, Any]], Any] | None
+    found: Audit,
+    read: program.Program,
+    module: HloModule,
+    compiled: Callable[[Any, dict[str, Any]], Any] | None,
+    merged: Mapping[int, set[int]],
 ) -> Audit:
     """The audit with the effects of its tags.
 
-    `compiled` compiles another module as `module` was compiled; None for no comparison.
+    `compiled` compiles another module as `module` was compiled; None for no comparison. `merged` is that of `History`.
     """
     present = {tag.key for tag in found.tags}
     names = effects.keys_to_compare(present, module, found.platform) if compiled else set()
@@ -399,11 +423,11 @@ def _with_effects(
         try:
             with step("compiling without the tags"), interrupts.hold():
                 executable = compiled(_copy_without(names, read.origins.module), {})
-            untagged = _schedule(of_executable(executable)[0], read)
+            untagged = _schedule(of_executable(executable)[0], read, merged)
         except (RuntimeError, ParseError) as error:
             notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
     if names or effects.keys_to_judge(present, found.platform):
-        tagged = _schedule(module, read)
+        tagged = _schedule(module, read, merged)
     effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform)
     return dataclasses.replace(
         found,
@@ -426,7 +450,8 @@ def _copy_without(names: AbstractSet[str], module: ir.Module) -> ir.Module:
     return copy
 
 
-def _schedule(module: HloModule, read: program.Program) -> Schedule:
+def _schedule(module: HloModule, read: program.Program, merged: Mapping[int, set[int]]) -> Schedule:
     found = read.join(module)
-    computed = Computing(read.ops, read.tags, found).by_op()
-    return Schedule(module, computed, group((call, i) for i, calls in found.callers.items() for call in calls))
+    computing = Computing(read.ops, read.tags, found)
+    computing.add_merged(merged)
+    return Schedule(module, computing.by_op(), group((call, i) for i, calls in found.callers.items() for call in calls))

@@ -15,7 +15,7 @@ from hlotag.hlo.opcodes import collective_of
 from hlotag.hlo.origins import place_of
 from hlotag.hlo.work import Caller, Roles, find_callers, find_roles, measure
 
-Named = Mapping[Instruction, Sequence[int]]
+Named = Mapping[Instruction, tuple[int, ...]]
 """By instruction of a module, operations."""
 
 # What is never an event of its own.

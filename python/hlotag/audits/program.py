@@ -17,7 +17,7 @@ from hlotag.hlo import HloModule
 from hlotag.hlo.inserted import InsertedRules, find_inserted
 from hlotag.hlo.join import join
 from hlotag.hlo.module import Instruction
-from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
+from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, opcode_of
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
 from hlotag.mlir.modules import SOURCE_NAME, undecodable_name
@@ -88,6 +88,26 @@ class Program:
         inserted = {i: tuple(ops) for i, ops in group(self._add_inserted(module, found, rules)).items()}
         return Joined(module, named, joined, callers, inserted)
 
+    def find_merged(self, before: HloModule, after: HloModule) -> dict[int, set[int]]:
+        """By product after the pass that merges products, the others that became one with it: they have its operands."""
+        dots = [{i.name: i for i in module.instructions() if i.opcode == "dot"} for module in (before, after)]
+        gone = [dots[0][name] for name in sorted(dots[0].keys() - dots[1].keys())]
+        merged: dict[int, set[int]] = {}
+        for name in sorted(dots[1].keys() - dots[0].keys()):
+            operands = _moved(dots[1][name].operands)
+            parts = [i for i in gone if not any(operands.isdisjoint(_moved([operand])) for operand in i.operands)]
+            numbers = {number for i in parts if (number := self._product_of(i)) is not None}
+            if (own := self._product_of(dots[1][name])) is not None:
+                merged.setdefault(own, set()).update(numbers - {own})
+        return merged
+
+    def _product_of(self, instruction: Instruction) -> int | None:
+        """The product that an instruction is named after, itself or by a transpose of its result."""
+        number = next(iter(self._ids_in(instruction.op_name)), None)
+        while number is not None and opcode_of(self.ops[number].name) in RELABELLING:
+            number = next(iter(self.ops[number].operands), None)
+        return number
+
     def _add_inserted(
         self, module: HloModule, numbers: Mapping[Instruction, tuple[int, ...]], rules: InsertedRules | None
     ) -> Iterator[tuple[Instruction, int]]:
@@ -144,6 +164,18 @@ def read(module: ir.Module, filename: str = "") -> Program:
     callers = {function: [ids[call] for call in of] for function, of in calls.by_callee.items()}
     ops = _with_phases(_with_lines_of_calls(ops, callers), callers)
     return Program(_name_of(module), _with_forward(ops), tags, op_of, origins)
+
+
+def _moved(instructions: Iterable[Instruction]) -> set[str]:
+    """The names of instructions, and of those whose values they move."""
+    found = {i.name: i for i in instructions}
+    pending = list(found.values())
+    for at in pending:  # The list grows.
+        for operand in at.operands if at.opcode in MOVES else ():
+            if operand.name not in found:
+                found[operand.name] = operand
+                pending.append(operand)
+    return found.keys() - {name for name, i in found.items() if i.opcode == "constant"}
 
 
 def _name_of(module: ir.Module) -> str:

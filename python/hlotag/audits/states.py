@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from hlotag._util.groups import group
 from hlotag.audits.joined import Joined
 from hlotag.audits.model import Op, OpTags, Tag, TagState, sum_work
 from hlotag.hlo.module import Instruction
@@ -31,10 +32,13 @@ TAKERS = (
     "convert-memory-placement-to-internal-annotations",
     "hlo_host_device_type_call_wrapper",
 )
+MERGER = "dot-merger"
+"""Makes one product of several with one operand."""
 _CSE = "cse"
 # By pass, why it removes an operation. Other passes rewrite for several reasons.
 _REASONS = {_CSE: "equal to another", "constant_folding": "computed at compile time", "dce": "not needed"}
 _NO_WORK = 0, 0, 0, 0
+_CARRIERS = {"bitcast", "broadcast", "copy"}  # XLA makes them to move any result.
 # These compute no operation of the program: what is in a fusion does.
 _ONLY_THEMSELVES = {"constant", "fusion", "parameter"}
 
@@ -66,15 +70,19 @@ class Computing:
         """Whether an instruction is one of an operation, rather than a nameless helper that XLA made where it folded that."""
         if instruction.opcode in _ONLY_THEMSELVES:
             return self._ops[number].name == instruction.opcode  # In an audit of HLO alone.
-        if number in self._found.named[instruction] or kind_of(instruction.opcode) == Kind.HEAVY:
+        opcode, named = instruction.opcode, self._found.named[instruction]
+        if number in named and opcode in _CARRIERS and opcode != opcode_of(self._ops[number].name):
+            # It moves the result of the operation that its name begins with. Others were merged into that.
+            return role_of(self._ops[named[0]].name, opcode) is Role.COMPUTES
+        if number in named or kind_of(opcode) == Kind.HEAVY:
             return True
         # The HLO stage also tags helpers.
         return any(self._found.has_left(instruction, key, value) for key, value in self._tags.get(number, ()))
 
     def _add(self, instruction: Instruction, numbers: Sequence[int]) -> None:
         roles = [role_of(self._ops[number].name, instruction.opcode) for number in numbers]
-        # What computes one operation as a whole absorbed the others: a product may have a negation in it.
-        is_whole = Role.COMPUTES in roles
+        # What computes one operation as a whole absorbed light ones: a multiply may have a negation in it.
+        is_whole = Role.COMPUTES in roles and kind_of(instruction.opcode) != Kind.HEAVY
         for number, role in zip(numbers, roles, strict=True):
             is_part = role is Role.PART and not is_whole and may_be(self._ops[number].name, instruction.opcode)
             if role is Role.COMPUTES or is_part:
@@ -86,6 +94,15 @@ class Computing:
     def of(self, number: int) -> list[Instruction]:
         """The instructions that compute an operation as a whole; without any, those that compute it together."""
         return self._whole.get(number) or self._parts.get(number, [])
+
+    def add_merged(self, merged: Mapping[int, set[int]]) -> None:
+        """Adds the products that XLA made one product of with another, by that."""
+        for product, others in merged.items():
+            for number in others - self._whole.keys():
+                if product in self._whole:
+                    self._whole[number] = self._whole[product]
+                    for instruction in self._whole[product]:
+                        self._ops_of[instruction].append(number)
 
     def by_op(self) -> dict[int, list[Instruction]]:
         """By operation that is computed, its instructions."""
@@ -126,8 +143,11 @@ class History:
 
     Attributes:
         is_known: Whether there are modules.
+        is_whole: Whether there is one after every pass. Else it is not known which pass removed an instruction or tag.
         gone: By operation that no instruction stands for, the pass that removed the last one.
-        lost: By operation and key that no instruction of the operation has, the pass after which that was so.
+        lost: By operation and key that an instruction of the operation lacks, the pass after which that was so.
+        taken: By operation and key, the pass that read the key and removed it.
+        merged: By product, the others that XLA made one product of with it.
     """
 
     def __init__(self, ops: Sequence[Op], tags: Mapping[int, OpTags]) -> None:
@@ -135,10 +155,15 @@ class History:
         # XLA's first modules lack what it inserts.
         self._tags = {number: found for number, found in tags.items() if not ops[number].inserted}
         self._present = set(self._tags)
-        self._tagged = {(number, key) for number, found in self._tags.items() for key, _ in found}
-        self.is_known = False
+        self._on_all = {(number, key) for number, found in self._tags.items() for key, _ in found}
+        taken = ((number, key) for number, key in self._on_all if keys.is_taken(key))
+        self._takeable = group(taken)
+        self._held: set[tuple[int, str, str]] = set()  # Operations, opcodes and keys that passes take.
+        self.is_known, self.is_whole = False, True
         self.gone: dict[int, str] = {}
         self.lost: dict[tuple[int, str], str] = {}
+        self.taken: dict[tuple[int, str], str] = {}
+        self.merged: Mapping[int, set[int]] = {}
 
     def add(self, by: str, named: Iterable[tuple[str, Sequence[int], Mapping[str, str]]]) -> None:
         """Adds the module after a pass: the opcode, operations and entries of each named instruction.
@@ -148,10 +173,12 @@ class History:
         present: set[int] = set()
         tagged: set[tuple[int, str]] = set()
         lacking: set[tuple[int, str]] = set()
+        held: set[tuple[int, str, str]] = set()
         for opcode, numbers, entries in named:
             for number in numbers:
                 if number not in self._tags:
                     continue
+                held.update((number, opcode, key) for key in self._takeable.get(number, ()) if key in entries)
                 if role_of(self._names[number], opcode) is Role.CARRIES:
                     # When XLA rewrites a product, it gives the name to the reshape around the new one.
                     if opcode in ("bitcast", "reshape") and opcode_of(self._names[number]) == "dot":
@@ -163,12 +190,15 @@ class History:
                     is_there = left is not None and (left == value or value in left.split(","))
                     (tagged if is_there else lacking).add((number, key))
         by = by if self.is_known else CONVERSION
-        tagged -= lacking
-        self.gone.update(dict.fromkeys(self._present - present, by))
-        self.lost.update(dict.fromkeys(self._tagged - tagged, by))
+        named_by = by if self.is_whole or not self.is_known else ""
+        on_all = tagged - lacking
+        self.gone.update(dict.fromkeys(self._present - present, named_by))
+        self.lost.update(dict.fromkeys(self._on_all - on_all, named_by))
+        if by in TAKERS:
+            self.taken.update(((number, key), by) for number, _, key in self._held - held)
         for number in present & self.gone.keys():
             del self.gone[number]
-        self._present, self._tagged, self.is_known = present, tagged, True
+        self._present, self._held, self._on_all, self.is_known = present, held, on_all, True
 
 
 # The fields of a `Tag` from its state on, without its origin.
@@ -212,6 +242,7 @@ class States:
 
     def find(self) -> list[Tag]:
         """Finds the state of every tag."""
+        self.computing.add_merged(self.history.merged)
         result = []
         for number, of_op in self._tags.items():
             op, instructions = self.ops[number], self.computing.of(number)
@@ -224,15 +255,15 @@ class States:
         return result
 
     def _of_gone(self, key: str, _value: str, op: Op, _instructions: Sequence[Instruction]) -> _Fate:
-        lost_by, by = self.history.lost.get((op.id, key), ""), self.history.gone.get(op.id, "")
-        if _is_taken(key, lost_by):
-            return TagState.USED, (), (), lost_by, "", ""
+        by = self.history.gone.get(op.id, "")
+        if taken_by := self.history.taken.get((op.id, key)):
+            return TagState.USED, (), (), taken_by, "", ""
         is_equal = op.id in self._equal and not self.history.is_known
         return TagState.GONE, (), (), by, _REASONS.get(by, _REASONS[_CSE] if is_equal else ""), ""
 
     def _of_computed(self, key: str, value: str, op: Op, instructions: list[Instruction]) -> _Fate:
         found, by = self._found, self.history.lost.get((op.id, key), "")
-        tagged = [i for i in instructions if found.has(i, key, value)]
+        tagged = [i for i in instructions if found.has(i, key, value) or self._has_of_call(i, key, value)]
         lacking = self.computing.find_untagged_copies(op.id, tagged) if tagged else instructions
         shown = lacking or tagged
         names, shared = tuple([i.name for i in shown]), self.computing.others(shown, op.id)
@@ -241,22 +272,27 @@ class States:
                 return TagState.RESTORED, names, shared, by, "", ""
             return TagState.KEPT, names, shared, "", "", ""
         # The HLO stage gives inserted collectives their tags before the compiler takes any.
-        if _is_taken(key, by) or (op.inserted and keys.is_taken(key)):
-            return TagState.USED, names, shared, by, "", ""
+        if (taken_by := self.history.taken.get((op.id, key))) or (op.inserted and keys.is_taken(key)):
+            return TagState.USED, names, shared, taken_by or "", "", ""
         if tagged:
             why = f"the tag is on {len(tagged)} of {len(instructions)} instructions"
             return TagState.LOST, names, shared, by, why, ""
         return TagState.LOST, names, shared, by, self._instead(lacking, key), self.computing.carrier(op.id, key, value)
 
+    def _has_of_call(self, instruction: Instruction, key: str, value: str) -> bool:
+        """Whether an instruction has a value that XLA gave to a call with a tag, and to what it inlined from that."""
+        calls = self._found.callers.get(instruction, ())
+        if not calls or not keys.is_of_xla(key) or (written := self._found.value_of(instruction, key)) is None:
+            return False
+        own = self._found.joined.get(instruction, ())
+        return any((key, value) in self._tags.get(call, ()) for call in calls) and not any(
+            (key, written) in self._tags.get(number, ()) for number in own
+        )
+
     def _instead(self, instructions: Sequence[Instruction], key: str) -> str:
         """The value of another operation that instructions have for a key; empty if they have none."""
         values = {self._found.value_of(i, key) for i in instructions}
         return f"the instruction has {key}={values.pop()}" if len(values) == 1 and None not in values else ""
-
-
-def _is_taken(key: str, lost_by: str) -> bool:
-    """Whether the pass that removed a tag is one that reads its key."""
-    return lost_by in TAKERS and keys.is_taken(key)
 
 
 @contextmanager

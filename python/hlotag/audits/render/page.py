@@ -139,7 +139,7 @@ def _entries(audit: Reported) -> Iterator[str]:
     rows = by_entry(audit.tags)
     if not rows:
         return
-    phases, states = phases_in(rows), [state for state in reversed(TagState) if audit.counts[state]]
+    phases, states = phases_in(rows), [state for state in TagState if audit.counts[state]]
 
     def cells(entry: EntryTags) -> Iterable[object]:
         tag = f"{entry.key}={entry.value}"
@@ -204,9 +204,8 @@ def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
         op, origin = tag.op, tag.origin
         yield f"{op.file}:{op.line}" if op.file else ""
         yield lines.get(f"{op.file}:{op.line}", "")
-        yield ", ".join(
-            filter(None, (f"function {op.function}", op.scope and f"scope {op.scope}", f"{tag.state}: {tag.details}"))
-        )
+        yield f"{tag.state}: {tag.details}" if tag.details else ""
+        yield f"function {op.function}{f', scope {op.scope}' if op.scope else ''}"
         yield f"{origin.how} by {origin.by}: {origin.detail}" if origin and origin.by else ""
         yield f"instructions {', '.join(tag.instructions or op.instructions)}" if tag.instructions or op.instructions else ""
         for what, numbers in (("derived from", op.derived_from), ("derivative", derivatives.get(op.id, ()))):
