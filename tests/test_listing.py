@@ -33,7 +33,7 @@ def test_each_instruction_of_the_program_is_listed():
     with hlotag.stage():
         lowered = jax.jit(step).lower(X, X)
         listed = {each.instruction.name for each in list_instructions(hlotag.audit(lowered))}
-        text = lowered.compile().as_text()
+        text = lowered.compile().as_text() or ""
     found = re.findall(r"^\s+(?:ROOT )?%([\w.\-]+) = [^=]*? ([a-z][\w\-]*)\(", text, re.M)
     assert len(found) > 10
     missing = {name for name, opcode in found if opcode not in SILENT} - listed
@@ -71,7 +71,7 @@ def test_orders(audit):
 
 def test_a_command_lists_a_file_of_hlo(tmp_path, capsys):
     with hlotag.stage():
-        text = jax.jit(step).lower(X, X).compile().as_text()
+        text = jax.jit(step).lower(X, X).compile().as_text() or ""
     (tmp_path / "step.hlo").write_text(text)
     assert main(["audit", str(tmp_path / "step.hlo"), "--instructions", "opcode=dot"]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if re.search(r"\bdot\S*\s+dot\b", line)]

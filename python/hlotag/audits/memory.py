@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlotag._util.groups import group
-from hlotag.audits.model import Instruction, Op
+from hlotag.audits.model import Buffer, Instruction, Memory, Op
 from hlotag.errors import ArgumentError
 from hlotag.hlo import HloModule
 from hlotag.hlo import module as hlo
@@ -39,26 +39,6 @@ MEANINGS = {
 }
 
 
-class Buffer(NamedTuple):
-    """Memory that a value occupies when the program needs most.
-
-    Attributes:
-        name: The instruction that makes the value; of an argument, the parameter.
-        bytes: How much it occupies.
-        kind: Empty for a value of an operation, else a key of `MEANINGS`.
-        op: The id of the operation; -1 for none.
-        scope: The named scopes of the instruction.
-        phase: Its phase; empty without an operation.
-    """
-
-    name: str
-    bytes: int
-    kind: str = ""
-    op: int = -1
-    scope: str = ""
-    phase: str = ""
-
-
 @dataclass(frozen=True)
 class Row:
     """The memory of the operations with one value, in one phase.
@@ -76,35 +56,17 @@ class Row:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Memory:
-    """A device's memory when a program needs most of it.
+def sum_rows(memory: Memory, by: str, ops: Sequence[Op], values: Mapping[int, Mapping[str, str]]) -> list[Row]:
+    """Sums the buffers by a key; `source`; `scope`, or `scope:2` for its first two names; or `operation`.
 
-    Attributes:
-        bytes: What XLA reserves on the device: arguments, outputs, constants and temporary values.
-        host: What it reserves in the host's memory for values that the program offloads.
-        on_chip: What it reserves on the chip, as TPUs have.
-        peak: The instruction that runs when temporary values need most.
-        buffers: What occupies `bytes`, most first.
+    `values` has the tags of each operation, value by key. Raises ArgumentError for a key that no operation has.
     """
-
-    bytes: int
-    host: int
-    on_chip: int
-    peak: str
-    buffers: tuple[Buffer, ...]
-
-    def rows(self, by: str, ops: Sequence[Op], values: Mapping[int, Mapping[str, str]]) -> list[Row]:
-        """Sums the buffers by a key; `source`; `scope`, or `scope:2` for its first two names; or `operation`.
-
-        `values` has the tags of each operation, value by key. Raises ArgumentError for a key that no operation has.
-        """
-        read = _reader(by, ops, values)
-        sums = Counter[tuple[str, str, str]]()
-        for buffer in self.buffers:
-            sums[("", buffer.kind, "") if buffer.kind else (by, read(buffer), buffer.phase)] += buffer.bytes
-        found = [Row(*place, size) for place, size in sums.items()]
-        return sorted(found, key=lambda row: (not row.key, -row.bytes))
+    read = _reader(by, ops, values)
+    sums = Counter[tuple[str, str, str]]()
+    for buffer in memory.buffers:
+        sums[("", buffer.kind, "") if buffer.kind else (by, read(buffer), buffer.phase)] += buffer.bytes
+    found = [Row(*place, size) for place, size in sums.items()]
+    return sorted(found, key=lambda row: (not row.key, -row.bytes))
 
 
 def _reader(by: str, ops: Sequence[Op], values: Mapping[int, Mapping[str, str]]) -> Callable[[Buffer], str]:

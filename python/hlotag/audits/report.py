@@ -16,7 +16,7 @@ from functools import cached_property
 from hlotag._text import count, list_some
 from hlotag._util.groups import group
 from hlotag.audits import cost
-from hlotag.audits.memory import Row
+from hlotag.audits.memory import Row, sum_rows
 from hlotag.audits.model import RANK, Effect, Findings, Kernel, Op, Share, Tag, TagState, Verdict
 from hlotag.audits.states import CONVERSION
 from hlotag.tagging import keys
@@ -410,7 +410,7 @@ class Reported(Findings):
         values: dict[int, dict[str, str]] = {}
         for tag in self.tags:
             values.setdefault(tag.op.id, {})[tag.key] = tag.value
-        return [] if self.memory is None else self.memory.rows(by, self.ops, values)
+        return [] if self.memory is None else sum_rows(self.memory, by, self.ops, values)
 
     @cached_property
     def report(self) -> Report:

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import in_bytes, printable
-from hlotag.audits.memory import MEANINGS, Memory, Row
-from hlotag.audits.model import PHASES
+from hlotag.audits.memory import MEANINGS, Row
+from hlotag.audits.model import PHASES, Memory
 from hlotag.audits.report import Reported
 
 # Limit of listed values and buffers.
