@@ -184,8 +184,9 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
     `first` is `last` if there is only the optimized module; `passes` are names of passes, each with the module after it, in
     order.
     """
-    program = Instructions(first)
-    lineage = Lineage(first, program)
+    with no_collection():
+        program = Instructions(first)
+        lineage = Lineage(first, program)
     history = History(program.ops, program.tags)
     for number, (name, module) in enumerate(passes):
         if not number:
