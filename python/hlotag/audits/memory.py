@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlotag._util.groups import group
-from hlotag.audits.model import Buffer, Instruction, Memory, Op
+from hlotag.audits.buffers import Buffer, Memory
+from hlotag.audits.model import Instruction, Op
 from hlotag.errors import ArgumentError
 from hlotag.hlo import HloModule
 from hlotag.hlo import module as hlo

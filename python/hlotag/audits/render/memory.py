@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import in_bytes, printable
+from hlotag.audits.buffers import Memory
 from hlotag.audits.memory import MEANINGS, Row
-from hlotag.audits.model import PHASES, Memory
+from hlotag.audits.model import PHASES
 from hlotag.audits.report import Reported
 
 # Limit of listed values and buffers.

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory of a device when a program needs most of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Buffer(NamedTuple):
+    """Memory that a value occupies when the program needs most.
+
+    Attributes:
+        name: The instruction that makes the value; of an argument, the parameter.
+        bytes: How much it occupies.
+        kind: Empty for a value of an operation, else what it is: "arguments", "outputs".
+        op: The id of the operation; -1 for none.
+        scope: The named scopes of the instruction.
+        phase: Its phase; empty without an operation.
+    """
+
+    name: str
+    bytes: int
+    kind: str = ""
+    op: int = -1
+    scope: str = ""
+    phase: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A device's memory when a program needs most of it.
+
+    Attributes:
+        bytes: What XLA reserves on the device: arguments, outputs, constants and temporary values.
+        host: What it reserves in the host's memory for values that the program offloads.
+        on_chip: What it reserves on the chip, as TPUs have.
+        peak: The instruction that runs when temporary values need most.
+        buffers: What occupies `bytes`, most first.
+    """
+
+    bytes: int
+    host: int
+    on_chip: int
+    peak: str
+    buffers: tuple[Buffer, ...]
