@@ -97,7 +97,7 @@ def in_full(text):
     """Text that may be a part of a function, as a module with the locations that it names."""
     with new_context():
         module = parse_module(text if "func.func" in text else FRAGMENT.format(text))
-        printed = module.operation.get_asm(enable_debug_info=True, use_local_scope=True)
+        printed = str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
     return re.sub(r' loc\("-":\d+:\d+\)', "", printed)
 
 
