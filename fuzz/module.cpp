@@ -288,20 +288,7 @@ private:
   std::vector<int> visible_; ///< the numbers of the values that an operation here may use
 };
 
-std::string print(MlirOperation op) {
-  std::string text;
-  MlirOpPrintingFlags flags = capi::fn().mlirOpPrintingFlagsCreate();
-  capi::fn().mlirOpPrintingFlagsEnableDebugInfo(flags, true, false);
-  capi::fn().mlirOpPrintingFlagsPrintGenericOpForm(flags);
-  capi::fn().mlirOperationPrintWithFlags(
-      op, flags,
-      [](MlirStringRef part, void *out) {
-        static_cast<std::string *>(out)->append(part.data, part.length);
-      },
-      &text);
-  capi::fn().mlirOpPrintingFlagsDestroy(flags);
-  return text;
-}
+using fuzz::print;
 
 void check(MlirOperation module, const Steps &steps) {
   pass::Pipeline pipeline = makePipeline(steps);

@@ -7,6 +7,13 @@
 #include <map>
 #include <string>
 
+struct MlirOpPrintingFlags {
+  void *ptr;
+};
+struct MlirDialectHandle {
+  const void *ptr;
+};
+
 // The functions of the table, with hlotag's own types.
 extern "C" {
 #define HLOTAG_REQUIRED(ret, name, args) ret name args;
@@ -18,6 +25,11 @@ void mlirContextSetAllowUnregisteredDialects(MlirContext, bool);
 MlirDialectHandle mlirGetDialectHandle__func__(void);
 void mlirDialectHandleRegisterDialect(MlirDialectHandle, MlirContext);
 MlirOperation mlirOperationCreateParse(MlirContext, MlirStringRef, MlirStringRef);
+MlirOpPrintingFlags mlirOpPrintingFlagsCreate(void);
+void mlirOpPrintingFlagsDestroy(MlirOpPrintingFlags);
+void mlirOpPrintingFlagsEnableDebugInfo(MlirOpPrintingFlags, bool, bool);
+void mlirOpPrintingFlagsPrintGenericOpForm(MlirOpPrintingFlags);
+void mlirOperationPrintWithFlags(MlirOperation, MlirOpPrintingFlags, MlirStringCallback, void *);
 }
 
 namespace hlotag::fuzz {
@@ -49,5 +61,20 @@ MlirOperation parseModule(MlirContext context, std::string_view text) {
 }
 
 void destroyModule(MlirOperation module) { mlirOperationDestroy(module); }
+
+std::string print(MlirOperation op) {
+  std::string text;
+  MlirOpPrintingFlags flags = mlirOpPrintingFlagsCreate();
+  mlirOpPrintingFlagsEnableDebugInfo(flags, true, false);
+  mlirOpPrintingFlagsPrintGenericOpForm(flags);
+  mlirOperationPrintWithFlags(
+      op, flags,
+      [](MlirStringRef part, void *out) {
+        static_cast<std::string *>(out)->append(part.data, part.length);
+      },
+      &text);
+  mlirOpPrintingFlagsDestroy(flags);
+  return text;
+}
 
 } // namespace hlotag::fuzz

@@ -5,6 +5,7 @@
 
 #include "hlotag/capi/types.h"
 
+#include <string>
 #include <string_view>
 
 namespace hlotag::fuzz {
@@ -20,5 +21,8 @@ void destroyContext(MlirContext context);
 /// The module behind `text`, or a null operation if that is not valid; `destroyModule` frees it.
 MlirOperation parseModule(MlirContext context, std::string_view text);
 void destroyModule(MlirOperation module);
+
+/// The generic form, with locations.
+std::string print(MlirOperation op);
 
 } // namespace hlotag::fuzz

@@ -97,8 +97,8 @@ def in_full(text):
     """Text that may be a part of a function, as a module with the locations that it names."""
     with new_context():
         module = parse_module(text if "func.func" in text else FRAGMENT.format(text))
-        printed = module.operation.get_asm(enable_debug_info=True, use_local_scope=True)
-    return re.sub(r' loc\("-":\d+:\d+\)', "", str(printed))
+        printed = str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
+    return re.sub(r' loc\("-":\d+:\d+\)', "", printed)
 
 
 @pytest.mark.parametrize("name", [info.name for info in hlotag.list_passes() if info.name.startswith("hlotag-")])

@@ -332,3 +332,30 @@ def test_pass_error_reads_well() -> None:
 def test_the_extension_is_small_and_brings_no_llvm():
     data = Path(_core.__file__).read_bytes()
     assert len(data) < 2**20 and b"libLLVM" not in data and b"libMLIR" not in data
+
+
+TRAPS = """
+import os, sys
+from hlotag import _core
+from hlotag.mlir import connection, probe, symbols
+from hlotag.mlir.library import find_library
+library = find_library()
+addresses = symbols.addresses_of(library.path, connection._read_offsets(library))
+unnoticed = []
+for name in addresses:
+    if (child := os.fork()) == 0:
+        try:
+            _core.install(addresses | {name: 8})
+            probe.check_result()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] == 0:
+        unnoticed.append(name)
+print(*unnoticed)
+"""
+
+
+def test_the_trial_notices_each_function_that_is_a_trap(run_python) -> None:
+    """Notes of diagnostics come from MLIR itself, for errors that no pass makes."""
+    assert run_python(TRAPS).stdout.split() == ["mlirDiagnosticGetNote"]

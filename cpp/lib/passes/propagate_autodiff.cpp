@@ -73,10 +73,7 @@ private:
   }
   void addPrimal(Operation op, Kind kind, DictionaryAttr entries);
   bool isSite(Operation op) const { return ids_.is(op.name(), ir::kRunsEquations); }
-  bool isEquation(Operation op) const {
-    return !ids_.is(op.name(), ir::kUntaggable) && op.block().terminator() != op &&
-           op.name() != ids_.constant;
-  }
+  bool isEquation(Operation op) { return carrier_.isTaggable(op) && op.name() != ids_.constant; }
   bool mayDiffer(Operation op);
   bool isFloat(Value value);
   bool isNeeded(Operation op, ExpressionId expression);
@@ -203,7 +200,7 @@ bool Expressions::isNeeded(Operation op, ExpressionId expression) {
       return true;
     for (ir::OpOperand use : value.uses()) {
       Operation user = use.owner();
-      if (isSite(user) || user.block().terminator() == user) {
+      if (isSite(user) || !carrier_.isTaggable(user)) {
         if (!addFlows(use, values))
           return true;
         continue;

@@ -20,6 +20,12 @@ PIPELINE: list[tuple[str, dict[str, str]]] = [
     ("hlotag-verify", {"on-mistake": "warning"}),
 ]
 
+# Passes for a module that comes without its program.
+WITHOUT_PROGRAM: list[tuple[str, dict[str, str]]] = [
+    ("hlotag-attach", {"rules": '[{op = "sine", attrs = {r = "1"}}]'}),
+    ("hlotag-propagate-autodiff", {}),
+]
+
 _MODULE = Path(__file__).with_name("trial.mlir")
 _EXPECTED = Path(__file__).with_name("trial_expected.mlir")
 
@@ -51,9 +57,9 @@ def check_result() -> None:
 
 
 def result() -> str:
-    """Runs the pipeline on the module of the trial.
+    """Runs the pipeline on the module of the trial: once so that it fails and is undone, once so that it succeeds.
 
-    Returns the place and severity of each diagnostic, then the scope and place of each operation, one a line, and the text of the
+    Returns each diagnostic, the scope and place of each operation, and what a program has of it, one a line; then the text of the
     module with its locations.
     """
     from hlotag import _core
@@ -61,7 +67,11 @@ def result() -> str:
     with new_context():
         module = parse_module(_MODULE.read_text())
         places = _core.provenance(module)
-        run = _core.run(module, PIPELINE)
+        failed = _core.run(module, [*PIPELINE[:-1], ("hlotag-verify", {})])
+        runs = [failed, _core.run(module, PIPELINE), _core.run(module, WITHOUT_PROGRAM)]
         text = str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
-    lines = [f"// {' '.join(map(str, place)).strip()}\n" for place in places]
-    return "".join([*(f"// {d.file}:{d.line}:{d.column}: {d.severity}\n" for d in run.diagnostics), *lines, text.strip(), "\n"])
+        program = _core.number_operations(module, "0", every=True)
+        operations = [program[number] for number in range(len(program))]
+    reports = [f"{d.file}:{d.line}:{d.column}: {d.severity}: {d.message}" for run in runs for d in run.diagnostics]
+    lines = [*reports, *(" ".join(map(str, each)).strip() for each in (*places, *operations))]
+    return "".join([*(f"// {line}\n" for line in lines), text.strip(), "\n"])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the default pipeline and cse do with marks, calls, a loop and a bad value? trial_expected.mlir has the result.
+// What do the passes do with marks, calls, a loop and a bad value? trial_expected.mlir has the result.
 #file = loc("probe.py":3:7)
 #caller = loc("probe.py":9:1)
 #frame = loc("f"(#file))
@@ -13,6 +13,7 @@
 #plain = loc("jit(f)/jit(g)"(#file))
 #line = loc("jit(f)/stack/tanh"("g"("probe.py":4:1 to :9)))
 #lines = loc("jit(f)/stack/abs"("g"("probe.py":4:1 to 5:1)))
+#inlined = loc(callsite("jit(f)/\01hlotag#0\01/abs"(#file) at #caller))
 #negate = loc(fused<"metadata">["jit(f)/neg"(#file), #sine])
 module @jit_f attributes {hlotag.tags = [{derived = {k = "w"}, forward = {k = "v"}}, {derived = {}, forward = {a = "1", b = "2"}},
                                               {derived = {}, forward = {_scheduling_group_id = "1"}}]} {
@@ -34,9 +35,10 @@ module @jit_f attributes {hlotag.tags = [{derived = {k = "w"}, forward = {k = "v
     %7 = stablehlo.abs %6 {mhlo.frontend_attributes = {k = 3 : i32}} : tensor<f32> loc("unused"(#file))
     %8 = stablehlo.tanh %x : tensor<f32> loc(#line)
     %9 = stablehlo.abs %x : tensor<f32> loc(#lines)
+    %10 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<2x3xf32> loc(#inlined)
     return %0, %6 : tensor<f32>, tensor<f32> loc(#file)
   } loc(#file)
-  func.func private @g(%x: tensor<f32> loc("x")) -> tensor<f32> {
+  func.func private @g(%x: tensor<f32> loc("\01hlotag#2\01/x")) -> tensor<f32> {
     %0 = stablehlo.tanh %x : tensor<f32> loc("\01hlotag#2\01/tanh"(#call))
     return %0 : tensor<f32> loc(#file)
   } loc(#file)

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which types of MLIR's C API does hlotag use? Declared here with upstream's names and layouts, so
-// that building needs no MLIR headers. HLOTAG_UPSTREAM_MLIR_C selects upstream's headers instead,
-// for the mlir-opt plugin and the check of signatures.
+// that building needs no MLIR headers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-
-#ifdef HLOTAG_UPSTREAM_MLIR_C
-
-#include <mlir-c/BuiltinAttributes.h>
-#include <mlir-c/BuiltinTypes.h>
-#include <mlir-c/Diagnostics.h>
-#include <mlir-c/IR.h>
-#include <mlir-c/Pass.h>
-#include <mlir-c/Support.h>
-
-#else
 
 extern "C" {
 
@@ -38,7 +26,6 @@ using MlirStringCallback = void (*)(MlirStringRef, void *);
 HLOTAG_CAPI_STRUCT(MlirContext, void);
 HLOTAG_CAPI_STRUCT(MlirOperation, void);
 HLOTAG_CAPI_STRUCT(MlirOpOperand, void);
-HLOTAG_CAPI_STRUCT(MlirOpPrintingFlags, void);
 HLOTAG_CAPI_STRUCT(MlirBlock, void);
 HLOTAG_CAPI_STRUCT(MlirRegion, void);
 HLOTAG_CAPI_STRUCT(MlirAttribute, const void);
@@ -65,5 +52,3 @@ using MlirDiagnosticHandlerID = uint64_t;
 using MlirDiagnosticHandler = MlirLogicalResult (*)(MlirDiagnostic, void *userData);
 
 } // extern "C"
-
-#endif // HLOTAG_UPSTREAM_MLIR_C

@@ -13,16 +13,7 @@ namespace hlotag::ir {
 class Location : public Handle<Location, MlirLocation> {
 public:
   using Handle::Handle;
-  static Location unknown(MlirContext context) {
-    return capi::fn().mlirLocationUnknownGet(context);
-  }
   MlirContext context() const { return capi::fn().mlirLocationGetContext(raw_); }
-  /// The location as MLIR's assembly writes it, e.g. `loc("f.py":3:4)`.
-  std::string str() const {
-    std::string text;
-    capi::fn().mlirLocationPrint(raw_, appendToString, &text);
-    return text;
-  }
   static bool classof(Location) { return true; }
 };
 

@@ -130,10 +130,6 @@ public:
   Operation parent() const { return capi::fn().mlirOperationGetParentOperation(raw_); }
   Operation nextInBlock() const { return capi::fn().mlirOperationGetNextInBlock(raw_); }
   static Operation next(const Operation &op) { return op.nextInBlock(); }
-  /// Both operations must be in one block.
-  bool isBefore(Operation other) const {
-    return capi::fn().mlirOperationIsBeforeInBlock(raw_, other.raw_);
-  }
 
   /// Returns the inherent or discardable attribute `name`, or null.
   Attribute attr(std::string_view name) const {
@@ -153,7 +149,6 @@ public:
   Attributes attributes() const { return Attributes(*this); }
 
   bool verify() const { return capi::fn().mlirOperationVerify(raw_); }
-  std::string str(bool debugInfo = false) const;
 };
 
 class Block : public Handle<Block, MlirBlock> {
@@ -206,16 +201,6 @@ inline Block Value::ownerBlock() const {
 }
 inline Region Operation::regionAt(const Operation &op, intptr_t index) {
   return capi::fn().mlirOperationGetRegion(op.raw(), index);
-}
-inline std::string Operation::str(bool debugInfo) const {
-  const capi::Table &fn = capi::fn();
-  MlirOpPrintingFlags flags = fn.mlirOpPrintingFlagsCreate();
-  if (debugInfo)
-    fn.mlirOpPrintingFlagsEnableDebugInfo(flags, /*enable=*/true, /*prettyForm=*/false);
-  std::string text;
-  fn.mlirOperationPrintWithFlags(raw_, flags, appendToString, &text);
-  fn.mlirOpPrintingFlagsDestroy(flags);
-  return text;
 }
 inline Block Operation::block() const { return capi::fn().mlirOperationGetBlock(raw_); }
 
