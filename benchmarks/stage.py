@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from unittest import mock
@@ -38,10 +38,9 @@ import jax.numpy as jnp
 from train_module import trace
 
 import hlotag
-from hlotag import _compat
 from hlotag.lowering import hlo_stage, staging
 from hlotag.passes.pipeline import run_or_raise
-from hlotag.tagging import marks, tags
+from hlotag.tagging import marks, tags, walk
 
 Clock = Callable[[], float]
 Spent = dict[str, tuple[float, ...]]  # of each part of hlotag: the amount, and its share of all
@@ -87,18 +86,8 @@ def stopwatch(clock: Clock):
 
         return run
 
-    def clocked_rows(function):
-        # JAX asks for one equation at a time; a clock that is read for each would take as long as making it: they are made twice.
-        exhaust = clocked("marks", lambda *args: deque(function(*args), maxlen=0))
-
-        def run(*args):
-            exhaust(*args)
-            return function(*args)
-
-        return run
-
     with (
-        mock.patch.object(_compat.jaxprs, "mark_equations", clocked_rows(_compat.jaxprs.mark_equations)),
+        mock.patch.object(walk.Walk, "rewrite", clocked("marks", walk.Walk.rewrite)),
         mock.patch.object(tags, "tag_equations", clocked("tags", tags.tag_equations)),
         mock.patch.object(marks, "attach_table", clocked("marks", marks.attach_table)),
         mock.patch.object(staging, "run_or_raise", clocked("passes", run_or_raise)),

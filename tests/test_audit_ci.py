@@ -140,7 +140,7 @@ def test_lists_of_tags_untagged_lines_and_fusions(audited):
     rows = [line.split() for line in tags.splitlines() if " kept " in line]
     assert status == 0 and rows and all(row[1] in ("forward", "backward") for row in rows)
     status, untagged, _ = audited("pair", "--untagged")
-    assert status == 0 and "train_step.py:7   9 " in untagged
+    assert status == 0 and re.search(r"train_step.py:7   [89] ", untagged)
     name = json.loads(audited("pair", "--json", "-")[1])["instructions"][0]["name"]
     status, instruction, _ = audited("pair", "--instruction", name)
     assert status == 0 and " forward " in instruction.split("tags\n")[-1]

@@ -45,7 +45,7 @@ struct WrappedMethod {
   bool isOn() const { return stages->uses != 0; }
 };
 
-WrappedMethod bind, makeEqn, newEqnRecipe;
+WrappedMethod bind, bindWithTrace, makeEqn, newEqnRecipe;
 
 /// Adds the operation of a bind to the name stack of its thread: `Primal` of `_compat.jaxprs`.
 /// Never destroyed: the interpreter is gone before globals are.
@@ -125,6 +125,15 @@ PyObject *callBind(PyObject *self, Arguments arguments, Py_ssize_t count, PyObje
   return result;
 }
 
+/// A `bind` that was held before it was wrapped calls only this.
+PyObject *callBindWithTrace(PyObject *self, Arguments arguments, Py_ssize_t count,
+                            PyObject *names) {
+  if (OpenBind::innermost || !bindWithTrace.isOn())
+    return callOriginal(bindWithTrace.original, self, arguments, count, names);
+  OpenBind open;
+  return callOriginal(bindWithTrace.original, self, arguments, count, names);
+}
+
 PyObject *recordEquation(PyObject *self, Arguments arguments, Py_ssize_t count, PyObject *names) {
   nb::object result = nb::steal(callOriginal(makeEqn.original, self, arguments, count, names));
   if (!result || !makeEqn.isOn())
@@ -156,6 +165,9 @@ PyCFunction asFunction(PyObject *(*function)(PyObject *, Arguments, Py_ssize_t,
 constexpr int anyArguments = METH_FASTCALL | METH_KEYWORDS;
 PyMethodDef bindMethod = {"bind", asFunction(callBind), anyArguments,
                           "bind($self, /, *args, **params)\n--\n\nJAX's own, wrapped by hlotag."};
+PyMethodDef bindWithTraceMethod = {
+    "bind_with_trace", asFunction(callBindWithTrace), anyArguments,
+    "bind_with_trace($self, trace, args, avals, params, /)\n--\n\nJAX's own, wrapped by hlotag."};
 PyMethodDef makeEqnMethod = {
     "make_eqn", asFunction(recordEquation), anyArguments,
     "make_eqn($self, /, *args, **kwargs)\n--\n\nJAX's own, wrapped by hlotag."};
@@ -197,6 +209,14 @@ void hlotag::python::bindWrappedMethods(nb::module_ &m) {
       "`Primitive.bind`, recorded while it runs. While `rules` has uses, its operation is in the "
       "name stack; `names` are the thread's context, the classes NameStack, SourceInfo and Primal, "
       "and functions that tell open primitives and types of operands.");
+  m.def(
+      "in_some_bind",
+      [](nb::handle original, SwitchHandle stages, nb::handle owner) {
+        wrap(bindWithTrace, original, stages);
+        return makeMethod(bindWithTraceMethod, owner);
+      },
+      nb::arg("original"), nb::arg("stages"), nb::arg("owner"),
+      "`Primitive.bind_with_trace`, recorded unless a bind runs already.");
   m.def(
       "recorded",
       [](nb::handle original, SwitchHandle stages, nb::handle owner) {

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from jax._src import cache_key, compiler, core, xla_metadata_lib
 from jax._src.core import Primitive
-from jax._src.interpreters import mlir
+from jax._src.interpreters import ad, mlir
 
 from hlotag import _core
 from hlotag._compat.supported import explain
@@ -165,7 +165,7 @@ class RegisteredPatch:
             self._rules[self._primitive] = self._rule
 
 
-def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] | None]) -> Patch:
+def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] | None]) -> tuple[Any, ...]:
     """Intercepts JAX's value tag, `set_xla_metadata(x, ...)`, however user code imported it.
 
     `on_value(value, metadata)` returns the metadata with which JAX records the tag as an equation, so that interpreters of jaxprs
@@ -188,8 +188,16 @@ def value_tag_patch(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] | N
         finally:
             thread.is_recording = False
 
+    def jvp(_, primals, tangents, **params):
+        # Tangents have the tag in their contexts.
+        return VALUE_TAG.bind(*primals, **params), tangents[0]
+
     purpose = Purpose("value tags by JAX's function, `set_xla_metadata(x, ...)`", "autodiff drops them")
-    return Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", around_in_stage(bind_with_trace), purpose)
+    of_jvp = Purpose("value tags by JAX's function, under `jvp`", "the tag of a tangent is an equation, and its sums have no tag")
+    return (
+        Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", around_in_stage(bind_with_trace), purpose),
+        RegisteredPatch(ad.primitive_jvps, VALUE_TAG, around_in_stage(jvp), of_jvp, "ad.primitive_jvps"),
+    )
 
 
 def lowering_patch(lower: Callable[..., Any]) -> Patch:

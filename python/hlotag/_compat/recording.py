@@ -15,7 +15,7 @@ from jax._src.interpreters.partial_eval import DynamicJaxprTrace
 
 from hlotag._compat.hooks import STAGES, Patch, Purpose
 from hlotag._compat.jaxprs import Primal, is_open
-from hlotag._core import Switch, in_bind, recorded, recorded_recipe
+from hlotag._core import Switch, in_bind, in_some_bind, recorded, recorded_recipe
 
 
 def _type_of(operand: Any) -> Any:
@@ -36,7 +36,8 @@ def operation_patches() -> tuple[Patch, ...]:
     """Records which equations each bind of a primitive makes.
 
     One bind by user code is one primal equation. The rules of autodiff and batching emit their equations before the bind returns,
-    and only the bind tells these from the equations of an equal operation on the same line. `make_eqn` makes each equation of a
+    and only the bind tells these from the equations of an equal operation on the same line. A program may hold an unwrapped
+    `primitive.bind`, which calls `bind_with_trace`. `make_eqn` makes each equation of a
     jaxpr trace, and `new_eqn_recipe` each one of the older partial evaluation: of rules of `custom_jvp` and `linear_transpose`,
     which run user code.
 
@@ -57,10 +58,13 @@ def operation_patches() -> tuple[Patch, ...]:
         "value tags: which equations one operation makes; rules by operation",
         "value tags cover one equation only; rules by operation miss derived operations",
     )
+    of_held_bind = "self, trace, args, avals, params"
+    of_held = Purpose("the same, for a `bind` taken before the first stage", of_binds.without)
     of_equations = Purpose("value tags: the equations of an operation", "value tags cover one equation only")
     of_recipes = Purpose("the same, for rules of `custom_jvp`", of_equations.without)
     return (
         Patch(Primitive, "bind", "self, *args", lambda original: in_bind(original, STAGES, OPS, names, Primitive), of_binds),
+        Patch(Primitive, "bind_with_trace", of_held_bind, lambda original: in_some_bind(original, STAGES, Primitive), of_held),
         Patch(
             DynamicJaxprTrace, "make_eqn", of_trace, lambda original: recorded(original, STAGES, DynamicJaxprTrace), of_equations
         ),

@@ -20,7 +20,7 @@ from hlotag.errors import ArgumentError
 from hlotag.hlo import HloModule
 from hlotag.hlo import module as hlo
 
-_ALLOCATION = re.compile(r"^allocation (\d+): size (\d+)(?:, color (\d+))?, page \d+(.*)$")
+_ALLOCATION = re.compile(r"^allocation (\d+): size (\d+)(?:, color (\d+))?(?:, page \d+)?(, .*|:)$")
 _VALUE = re.compile(r"^ value: <\d+ (\S+?)(\{[\d,]*\})?( \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\)")
 _RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$")
 _STEP = re.compile(r"^    (\d+):(\S+)$")
