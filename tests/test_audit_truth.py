@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit says became of tags is what became of them (`audit_truth.py`)."""
 
+import functools
+
 import jax
 import pytest
 
@@ -12,16 +14,30 @@ from programs import B, W, X
 PROGRAMS = audit_programs.programs()
 
 
+# On jax 0.10.2, XLA gives broadcasts of constants in these the names of others.
+_NAMED_AFTER_OTHERS = {("mlp", 0), ("mlp", 1), ("clipped", 0)}
+
+
+@functools.lru_cache(maxsize=1)
+def case_of(name, seed, share):
+    case = audit_truth.make(*PROGRAMS[name], seed, share)
+    return case, audit_truth.Truth(case)
+
+
+@pytest.mark.parametrize("stage", ["off", "on"])
 @pytest.mark.parametrize(("seed", "share"), [(0, 0.7), (1, 1.0)])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_states_are_the_true_ones(name, seed, share, request):
+def test_states_are_the_true_ones(name, seed, share, stage, request):
+    """The HLO stage is off, or compared on and off."""
     if jax.__version_info__ < (0, 12) and (name, seed) == ("shard_map", 0):
         reason = "a bitcast without a name keeps the tag of a broadcast of an argument, which counts as folded"
         request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-    case = audit_truth.make(*PROGRAMS[name], seed, share)
-    truth = audit_truth.Truth(case)
-    assert audit_truth.differences(case, truth) == []
-    assert audit_truth.differences_with_both_stages(case, truth) == []
+    if jax.__version_info__ < (0, 12) and (name, seed) in _NAMED_AFTER_OTHERS and stage == "off":
+        reason = "a broadcast of a constant has another one's name, so the audit takes it for gone, or for kept"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    case, truth = case_of(name, seed, share)
+    differ = audit_truth.differences if stage == "off" else audit_truth.differences_with_both_stages
+    assert differ(case, truth) == []
 
 
 @pytest.mark.parametrize("name", ["mlp", "turned", "heads", "twice"])
