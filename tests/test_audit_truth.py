@@ -15,7 +15,7 @@ PROGRAMS = audit_programs.programs()
 
 
 # On jax 0.10.2, XLA gives broadcasts of constants in these the names of others.
-_NAMED_AFTER_OTHERS = {("mlp", 0), ("mlp", 1), ("clipped", 0)}
+_NAMED_AFTER_OTHERS = {("mlp", 0), ("mlp", 1), ("clipped", 0), ("shard_map", 0)}
 
 
 @functools.lru_cache(maxsize=1)
@@ -29,12 +29,8 @@ def case_of(name, seed, share):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_states_are_the_true_ones(name, seed, share, stage, request):
     """The HLO stage is off, or compared on and off."""
-    if jax.__version_info__ < (0, 12) and (name, seed) == ("shard_map", 0):
-        reason = "a bitcast without a name keeps the tag of a broadcast of an argument, which counts as folded"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-    if jax.__version_info__ < (0, 12) and (name, seed) in _NAMED_AFTER_OTHERS and stage == "off":
-        reason = "a broadcast of a constant has another one's name, so the audit takes it for gone, or for kept"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    if jax.__version_info__ < (0, 12) and (name, seed) in _NAMED_AFTER_OTHERS:
+        request.applymarker(pytest.mark.xfail(strict=True, reason="an audit knows a broadcast of a constant by its name"))
     case, truth = case_of(name, seed, share)
     differ = audit_truth.differences if stage == "off" else audit_truth.differences_with_both_stages
     assert differ(case, truth) == []
