@@ -108,7 +108,7 @@ def test_a_baseline_finds_what_became_slower(tmp_path, capsys):
 
 
 def test_two_programs_are_compared_in_turns(capsys):
-    longer = STEP.replace("jnp.ones((64, 64))", "jnp.ones((512, 512))")
+    longer = STEP.replace("jnp.ones((64, 64))", "jnp.ones((1024, 1024))")
     assert longer != STEP
     Path("longer.py").write_text(longer)
     assert main(["profile", "longer.py:step", "--against", "train.py:step", "--steps", "8", "--json", "p.json"]) == 1
