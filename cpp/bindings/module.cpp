@@ -67,7 +67,9 @@ public:
   Reports(nb::handle module, std::string source)
       : source_(std::move(source)), name_(std::in_place, source_),
         scope_(std::in_place, python::operationOf(module).context()) {}
-  std::vector<ir::Diagnostic> take() { return scope_->take(); }
+  std::vector<ir::Diagnostic> take() {
+    return scope_ ? scope_->take() : std::vector<ir::Diagnostic>();
+  }
   void end() {
     scope_.reset();
     name_.reset();

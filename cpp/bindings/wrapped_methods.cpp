@@ -199,7 +199,7 @@ void hlotag::python::bindWrappedMethods(nb::module_ &m) {
       .def_rw("uses", &Switch::uses);
   m.def(
       "in_bind",
-      [](nb::handle original, SwitchHandle stages, SwitchHandle rules, nb::tuple names,
+      [](nb::handle original, SwitchHandle stages, SwitchHandle rules, const nb::tuple &names,
          nb::handle owner) {
         wrap(bind, original, stages);
         primals() = {kept(rules), names[0], names[1], names[2], names[3], names[4], names[5]};

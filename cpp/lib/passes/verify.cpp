@@ -148,6 +148,8 @@ void Verifier::checkGroups() {
   bool inlinesCalls = conflicts.has_value();
   if (!inlinesCalls)
     conflicts = groups_.conflicts(nullptr, ctx_.operations().size() + 1);
+  if (!conflicts)
+    return;
   for (const auto &[op, message] : *conflicts)
     if (seen.emplace(op.opaque(), message).second)
       report(op, message, !warns_);
