@@ -14,7 +14,7 @@ from programs import B, W, X
 PROGRAMS = audit_programs.programs()
 
 
-# On jax 0.10.2, XLA gives broadcasts of constants in these the names of others.
+# On jax 0.10.2, XLA merges a broadcast of a constant in these with a product, and the instruction has the product's name first.
 _NAMED_AFTER_OTHERS = {("mlp", 0), ("mlp", 1), ("clipped", 0), ("shard_map", 0)}
 
 
@@ -30,7 +30,9 @@ def case_of(name, seed, share):
 def test_states_are_the_true_ones(name, seed, share, stage, request):
     """The HLO stage is off, or compared on and off."""
     if jax.__version_info__ < (0, 12) and (name, seed) in _NAMED_AFTER_OTHERS:
-        request.applymarker(pytest.mark.xfail(strict=True, reason="an audit knows a broadcast of a constant by its name"))
+        request.applymarker(
+            pytest.mark.xfail(strict=True, reason="a broadcast that bears the name of a product counts as the product's")
+        )
     case, truth = case_of(name, seed, share)
     differ = audit_truth.differences if stage == "off" else audit_truth.differences_with_both_stages
     assert differ(case, truth) == []

@@ -23,6 +23,11 @@ X = SQUARE[512]
 WEIGHTS = np.ones((3, 512, 512), np.float32)
 HALF, LONG = np.ones((1024, 1024), jnp.bfloat16), np.ones((2048, 1024), jnp.bfloat16)
 CHANGED, SAME, REFUSED, UNREAD = Verdict.CHANGED, Verdict.SAME, Verdict.REFUSED, Verdict.UNREAD
+# With jax 0.12, the compiler for v5e fuses the forward pass alike without the tags; with 0.10.2 it does not.
+_IDS_OF_PASSES = {
+    "MUST_FUSE=a": (SAME if jax.__version_info__ >= (0, 12) else CHANGED, "operations in "),
+    "MUST_FUSE=b": (SAME, "operations in "),
+}
 # With jax 0.10.2, the compiler makes one fusion of both calls.
 ONE_ID = (REFUSED, "operations in 2 instructions") if jax.__version_info__ >= (0, 12) else (CHANGED, "operations in ")
 
@@ -82,7 +87,7 @@ ROWS = {
     "must fuse, an id for each pass": row(
         *(ONE, programs.gradient({"MUST_FUSE": "a"}, {"MUST_FUSE": "b"}), X),
         gpu=NO_FUSING | {"MUST_FUSE=b": (UNREAD, NOT_READ)},
-        tpu={"MUST_FUSE=a": (SAME, "6 operations in "), "MUST_FUSE=b": (SAME, "3 operations in ")},
+        tpu=_IDS_OF_PASSES,
     ),
     "fusion limit": row(
         *(ONE, partial(key_probes.pointwise, FUSE_LIMIT="true"), X),

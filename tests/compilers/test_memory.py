@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from key_probes import PLATFORM
 
 import hlotag
 from hlotag.audits.collect import audit_and_compile
@@ -50,7 +51,10 @@ def audits(compiler):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_rows_sum_to_what_xla_reserves(audits, name):
+def test_rows_sum_to_what_xla_reserves(audits, name, request):
+    if jax.__version_info__ < (0, 12) and PLATFORM == "tpu" and name == "checkpoint":
+        reason = "libtpu of jax 0.10.2 counts 34 MB as temporary that its assignment of buffers does not have"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     memory, stats = audits[name].audit.memory, audits[name].compiled.memory_analysis()
     total = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes - stats.alias_size_in_bytes
     assert memory.bytes == pytest.approx(total, rel=0.02)
