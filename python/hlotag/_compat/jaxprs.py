@@ -82,7 +82,7 @@ def with_equations(jaxpr: Any, equations: Sequence[Any]) -> Any:
 
 
 def inner_jaxprs(equation: Any) -> Iterator[Any]:
-    """The jaxprs in the parameters of an equation, in the order in which `with_inner` calls."""
+    """The jaxprs in the parameters of an equation, which `with_inner` replaces."""
     for value in equation.params.values():
         if isinstance(value, _JAXPRS):
             yield value

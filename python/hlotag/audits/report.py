@@ -395,8 +395,8 @@ class Reported(Findings):
             by: A key; `source`; `scope`, or `scope:2` for the first two names of a scope; or `operation`.
 
         Returns:
-            The rows, most memory first, those without an operation last. They sum to `Audit.memory.bytes`. None if the audit has
-            no memory.
+            The rows, most memory first, those without an operation last. They sum to `Audit.memory.bytes`. Empty if the
+            audit has no memory.
 
         Raises:
             ArgumentError: No tag has the key.
