@@ -98,7 +98,7 @@ def test_the_examples_of_help_run(command, capsys):
             expected = [2], "audit.json: No such file"
         elif arguments[1] == "profile" and "--baseline" in arguments:
             expected = [0, 1], "slower than in profile.json"
-        elif "--against" in arguments:
+        elif arguments[1] == "profile" and "--against" in arguments:
             expected = [0, 1], "slower than in old.py:step"
         assert status_of(arguments) in expected[0], example
         said = capsys.readouterr().err

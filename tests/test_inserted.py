@@ -150,7 +150,7 @@ def test_an_inserted_collective_takes_time_for_what_it_serves():
 
     with hlotag.stage(rules=[rule(**GATHERS)]):
         audit = hlotag.audit(tagged, *arguments())
-    program = Program.of_audit(audit)
+    program = Program(audit)
     gathers = [instruction.name for instruction in audit.instructions if instruction.opcode == "all-gather"]
     assert len(gathers) == LAYERS
     for name in gathers:

@@ -17,8 +17,7 @@ import traces
 from hlotag.audits.model import Instruction, Op
 from hlotag.profiles import as_json, trace
 from hlotag.profiles.join import profile_of
-from hlotag.profiles.program import Program
-from test_profile_trace import MS, host, profiled, step, thunk
+from test_profile_trace import MS, host, profiled, program_of, step, thunk
 
 # Layer 0 computes, and has a sum that XLA inserted for its product; layer 1 gathers, by an asynchronous pair.
 OPS = [
@@ -38,7 +37,7 @@ INSTRUCTIONS = [
     Instruction("while.1", "while"),
 ]
 INSTRUCTIONS[0] = INSTRUCTIONS[0]._replace(caller="while.1")
-PROGRAM = Program("jit_step", OPS, TAGS, INSTRUCTIONS)
+PROGRAM = program_of("jit_step", TAGS, INSTRUCTIONS, OPS)
 START, DONE, SUM = "all-gather-start.1", "all-gather-done.1", "all-reduce.2"
 
 

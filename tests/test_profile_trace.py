@@ -8,7 +8,7 @@ import pytest
 
 import traces
 from hlotag import ArgumentError, ParseError, Profile
-from hlotag.audits.model import Instruction, Op
+from hlotag.audits.model import Findings, Instruction, Op, Tag, TagState
 from hlotag.profiles import perfetto, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
@@ -42,7 +42,14 @@ INSTRUCTIONS = [
     Instruction("sine.1", "sine", ops=(6,), phase="forward", effort=1),
     Instruction("copy.7", "copy"),
 ]
-PROGRAM = Program("jit_step", OPS, TAGS, INSTRUCTIONS)
+
+
+def program_of(name: str, tags: Any, instructions: Any, ops: Any = OPS) -> Program:
+    tagged = [Tag(key, value, ops[op], TagState.KEPT) for key, value, op in tags]
+    return Program(Findings(name, ops, tagged, instructions=instructions))
+
+
+PROGRAM = program_of("jit_step", TAGS, INSTRUCTIONS)
 
 
 def thunk(name: str, start: float, duration: float, **stats: Any) -> traces.Event:
@@ -107,7 +114,7 @@ DIVISIONS = {
 def test_work_belongs_to_instructions(case, tmp_path):
     fields, expected = DIVISIONS[case]
     inside = [Instruction(f"i.{n}", "add", "fusion.1", phase="forward", **each) for n, each in enumerate(fields)]
-    program = Program("jit_step", OPS, [("k", str(n), n) for n in range(3)], inside)
+    program = program_of("jit_step", [("k", str(n), n) for n in range(3)], inside)
     found = profiled(tmp_path, host(thunk("fusion.1", 0, 8)), program=program)
     rows = {value: ms for (value, phase), ms in milliseconds(found, "k").items() if phase}
     assert rows == {str(n): ms for n, ms in enumerate(expected) if ms}
@@ -121,7 +128,7 @@ def test_a_call_without_events_inside_has_the_time_of_what_it_runs(tmp_path):
         Instruction("tanh.2", "tanh", "fusion.2", (3,), phase="forward", effort=3, caller="while.2"),
         Instruction("add.2", "add", ops=(4,), phase="forward", effort=1, caller="while.2"),
     ]
-    program = Program("jit_step", OPS, TAGS, inside)
+    program = program_of("jit_step", TAGS, inside)
     found = profiled(tmp_path, host(thunk("call.1", 0, 8)), program=program)
     assert milliseconds(found) == {("0", "forward"): 6, ("1", "forward"): 2, ("no instruction", ""): 0}
     both = profiled(tmp_path, host(thunk("call.1", 0, 8), thunk("add.2", 2, 4)), program=program)
@@ -223,7 +230,7 @@ def test_kernels_of_a_gpu(tmp_path):
     layers = {("0", "forward"): 3, ("1", "backward"): 1, ("1", "forward"): 2}
     rest = {("command buffers", ""): 1, ("without a name", ""): 1, ("no instruction", ""): 2}
     assert milliseconds(found) == layers | rest
-    alike = Program("m", OPS, [], [Instruction(name, "dot", ops=(0,)) for name in ("dot.1", "dot.2", "dot-2")])
+    alike = program_of("m", [], [Instruction(name, "dot", ops=(0,)) for name in ("dot.1", "dot.2", "dot-2")])
     assert alike.kernels == {"dot_1": "dot.1"}
 
 
@@ -273,7 +280,7 @@ def test_what_to_group_by(tmp_path, title):
 def test_a_key_that_no_operation_has_is_an_error():
     with pytest.raises(ArgumentError, match=r"'layr'.*choose from layer, block, source, scope, scope:N, operation"):
         PROGRAM.grouping("layr")
-    named = Program("m", OPS, [("source", "x", 0)], INSTRUCTIONS)
+    named = program_of("m", [("source", "x", 0)], INSTRUCTIONS)
     ((_, read),) = named.grouping("tag:source")
     assert read(named.parts("dot.1")[0]) == "x"
 

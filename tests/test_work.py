@@ -1,120 +1,157 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of an instruction: flops as XLA counts them, bytes where a value reaches memory, roles by opcode."""
-
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
+"""Work by tag, and the difference between two programs: held against XLA's own count, and programs whose work is known."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
-from hlotag.hlo.module import of_executable
-from hlotag.hlo.opcodes import Role, replaces, role_of
-from hlotag.hlo.work import Work, find_callers, measure
+import hlotag
+import requires
+from hlotag.audits import compare
+from hlotag.cli.commands import main
 
-X = jnp.ones((8, 16, 16, 4))
-M = jnp.ones((32, 32))
-
-
-def convolution(kernel: tuple[int, ...] = (3, 3, 4, 8), strides: tuple[int, int] = (1, 1), **options: Any) -> Callable[..., Any]:
-    options = {"padding": "SAME", "dimension_numbers": ("NHWC", "HWIO", "NHWC")} | options
-    return lambda x: lax.conv_general_dilated(x, jnp.ones(kernel), strides, **options)
-
-
-COUNTED: dict[str, tuple[Callable[..., Any], Any]] = {
-    "product": (lambda m: m @ m, M),
-    "batched product": (lambda x: jnp.einsum("abij,acij->abc", x, x), X),
-    "pointwise": (lambda m: jnp.where(m > 0, m * 2 + 1, -m), M),
-    "transcendental": (lambda m: jnp.exp(jnp.sin(m)), M),
-    "reduction": (lambda m: m.sum(0), M),
-    "reduction of pairs": (lambda m: jnp.argmax(m, 1), M),
-    "sort": (lambda m: jnp.sort(m, 1), M),
-    "fft": (jnp.fft.fft, M.astype(jnp.complex64)),
-    "real fft": (jnp.fft.rfft2, M),
-    "window": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"), X),
-    "scatter": (lambda m: m.at[jnp.array([1, 5, 7])].add(m[:3]), M),
-    "convolution": (convolution(), X),
-    "convolution with strides": (convolution(strides=(2, 3)), X),
-    "convolution without padding": (convolution(padding="VALID"), X),
-    "convolution with holes": (convolution(rhs_dilation=(2, 2)), X),
-    "transposed convolution": (convolution(lhs_dilation=(2, 2), padding=((1, 1), (2, 2))), X),
-    "grouped convolution": (convolution((3, 3, 2, 8), feature_group_count=2), X),
-    "gradients of a convolution": (jax.grad(lambda x: (convolution(strides=(2, 2))(x) ** 2).sum()), X),
-    "loop": (lambda m: lax.fori_loop(0, 5, lambda _, c: c @ m, m), M),
-}
+ROWS, WIDTH, LAYERS = 256, 64, 3
+PRODUCT = 2 * ROWS * WIDTH * WIDTH  # flops
+VALUE = 4 * ROWS * WIDTH  # bytes
+WEIGHTS, X = jnp.ones((LAYERS, WIDTH, WIDTH)), jnp.ones((ROWS, WIDTH))
 
 
-@pytest.mark.parametrize("name", COUNTED)
-def test_flops_are_those_that_xla_counts(name):
-    function, argument = COUNTED[name]
-    compiled = jax.jit(function).lower(argument).compile()
-    (module,) = of_executable(compiled)
-    counted = compiled.cost_analysis()
-    expected = counted.get("flops", 0.0) + counted.get("transcendentals", 0.0)
-    assert sum(work.flops for work in measure(module).values()) == pytest.approx(expected, rel=0.02, abs=64)
+def layer(x, w):
+    return jnp.tanh(x @ w)
 
 
-def work_of(function: Callable[..., Any], *arguments: Any) -> dict[str, Work]:
-    """By opcode, the work of the first instruction of a compiled program, also in fusions."""
-    (module,) = of_executable(jax.jit(function).lower(*arguments).compile())
-    found: dict[str, Work] = {}
-    for instruction, work in measure(module).items():
-        found.setdefault(instruction.opcode, work)
-    return found
+def loss(weights, x, layer=layer):
+    for n in range(LAYERS):
+        with hlotag.tagged({"layer": n}), jax.named_scope(f"layer_{n}"):
+            x = layer(x, weights[n])
+    return (x**2).sum()
 
 
-def test_a_value_within_a_fusion_is_not_written():
-    found = work_of(lambda m: jnp.tanh(m) * 2 + jnp.arange(32.0), M)
-    size = 32 * 32 * 4
-    assert [found[opcode].bytes for opcode in ("tanh", "multiply", "add", "fusion")] == [0, 0, size, 0]
-    assert found["iota"] == (0, 0, 0) and found["add"].effort == found["tanh"].effort == size // 4
+def audited(f, *args, **options):
+    with hlotag.stage():
+        return hlotag.audit(f, *args, **options)
 
 
-def test_a_gather_outweighs_the_arithmetic_of_its_indices():
-    found = work_of(lambda m, i: m[(i * 2 + 1) % 32], M, jnp.arange(8))
-    assert found["gather"].bytes == 8 * 32 * 4
-    assert found["gather"].effort > 4 * found["add"].effort
+@pytest.fixture(scope="module")
+def step():
+    return audited(jax.grad(loss), WEIGHTS, X, memory=True)
 
 
-def test_an_update_counts_and_not_what_it_is_written_into():
-    found = work_of(lambda m, i: lax.dynamic_update_slice(m, jnp.sin(m[:1]), (i, 0)), M, 3)
-    assert found["dynamic-update-slice"].bytes == 32 * 4
+@pytest.mark.parametrize("by", ["layer", "scope", "scope:1", "source", "operation", ("layer", "operation")])
+def test_rows_sum_to_xlas_own_count(step, by):
+    rows = step.work_by(by)
+    with hlotag.stage():
+        cost = jax.jit(jax.grad(loss)).lower(WEIGHTS, X).compile().cost_analysis()
+    assert isinstance(cost, dict)
+    assert sum(row.flops for row in rows) == pytest.approx(cost["flops"] + cost.get("transcendentals", 0), rel=0.1)
+    for amount in ("flops", "bytes"):
+        assert sum(getattr(row, amount) for row in rows) == sum(getattr(i, amount) * i.runs for i in step.instructions)
 
 
-def test_a_loop_is_run_as_often_as_xla_knows():
-    (module,) = of_executable(jax.jit(lambda m: lax.fori_loop(0, 7, lambda _, c: c @ m, m)).lower(M).compile())
-    callers = find_callers(module)
-    (dot,) = (i for i in module.instructions() if i.opcode == "dot")
-    assert callers[dot.computation.id].runs == 7
-    assert callers[module.entry.id] == ("", 1)
+def test_a_layer_has_its_products(step):
+    """Forward one product; backward those of both gradients. The gradient of the input is not asked for."""
+    products = {(row.value, row.phase): row.flops for row in step.work_by(("layer", "operation")) if "dot" in row.value}
+    backward = {f"{n}, dot_general": (2 if n else 1) * PRODUCT for n in range(LAYERS)}
+    assert products == {
+        **{(f"{n}, dot_general", "forward"): PRODUCT for n in range(LAYERS)},
+        **{(value, "backward"): flops for value, flops in backward.items()},
+    }
 
 
-ROLES = {
-    Role.COMPUTES: (
-        *(("stablehlo.dot_general", "dot"), ("stablehlo.dot_general", "custom-call"), ("stablehlo.dot_general", "convolution")),
-        *(("stablehlo.add", "add"), ("stablehlo.subtract", "add"), ("stablehlo.convert", "convert")),
-        *(("stablehlo.reshape", "bitcast"), ("stablehlo.transpose", "copy"), ("stablehlo.slice", "slice")),
-        *(("stablehlo.gather", "dynamic-slice"), ("stablehlo.all_gather", "all-gather-start"), ("stablehlo.while", "while")),
-    ),
-    Role.CARRIES: (
-        *(("stablehlo.dot_general", "bitcast"), ("stablehlo.dot_general", "convert"), ("stablehlo.dot_general", "slice")),
-        *(("stablehlo.tanh", "copy"), ("stablehlo.all_gather", "all-gather-done"), ("stablehlo.sort", "get-tuple-element")),
-    ),
-    Role.PART: (
-        *(("stablehlo.dot_general", "multiply"), ("stablehlo.dot_general", "reduce"), ("stablehlo.tanh", "divide")),
-        *(("stablehlo.select_and_scatter", "scatter"), ("stablehlo.scatter", "select-and-scatter"), ("chlo.erf", "multiply")),
-    ),
-}
+def test_a_loop_counts_each_of_its_trips():
+    def f(x, w):
+        with hlotag.tagged({"layer": "loop"}):
+            return lax.fori_loop(0, 7, lambda _, x: layer(x, w), x)
+
+    (row,) = [row for row in audited(f, X, WEIGHTS[0]).work_by(("layer", "operation")) if row.value == "loop, dot_general"]
+    assert row.flops == 7 * PRODUCT
 
 
-def test_parts_may_be_all_of_an_operation_but_a_sum_is_no_product():
-    pairs = (("chlo.erf", "multiply"), ("stablehlo.select_and_scatter", "scatter"), ("stablehlo.dot_general", "reduce"))
-    assert [replaces(*pair) for pair in pairs] == [True, True, False]
+def test_differences_of_rows_sum_to_that_of_the_program(step):
+    def twice(x, w):
+        return layer(x, w) + layer(jnp.sin(x), w)
+
+    other = audited(jax.grad(lambda w, x: loss(w, x, twice)), WEIGHTS, X, memory=True)
+    program, *rows = compare(other, step, "layer")
+    assert (program.now.memory, program.before.memory) == (other.memory.bytes, step.memory.bytes)
+    assert program.now.flops - program.before.flops > 3 * PRODUCT
+    for amount in ("flops", "bytes", "memory"):
+        change = sum(getattr(row.now, amount) - getattr(row.before, amount) for row in rows)
+        assert change == getattr(program.now, amount) - getattr(program.before, amount)
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_roles_follow_from_the_opcode(role):
-    assert {pair: role_of(*pair) for pair in ROLES[role]} == dict.fromkeys(ROLES[role], role)
+def test_only_the_row_that_changed_is_listed(step):
+    def changed(weights, x):
+        for n in range(LAYERS):
+            with hlotag.tagged({"layer": n}), jax.named_scope(f"layer_{n}"):
+                x = layer(layer(x, weights[n]), weights[n]) if n == 1 else layer(x, weights[n])
+        return (x**2).sum()
+
+    before, now = (audited(f, WEIGHTS, X) for f in (loss, changed))
+    found = compare(now, before)
+    assert [(row.key, row.value) for row in found] == [("", ""), ("layer", "1")]
+    assert found[1].now.flops - found[1].before.flops == pytest.approx(PRODUCT, rel=0.05)
+    assert {row.value for row in compare(now, before, "scope")} == {"", "layer_1"}
+    assert compare(before, before) == []
+    with pytest.raises(hlotag.ArgumentError, match="choose from layer"):
+        compare(now, before, "no")
+
+
+def test_a_key_of_one_program_only_is_compared_by_name(step):
+    plain = audited(lambda w, x: layer(x, w[0]).sum(), WEIGHTS, X)
+    found = compare(step, plain, "layer")
+    assert {row.value for row in found if row.key and row.now.flops} >= {"0", "1", "2"}
+    assert found[0].before.memory == 0 and found[0].now.memory == 0  # One of the audits has no memory.
+
+
+def test_collectives_have_the_bytes_that_they_exchange():
+    if len(jax.devices()) < 4:
+        requires.unmet("needs 4 devices: XLA_FLAGS=--xla_force_host_platform_device_count=4")
+    mesh = Mesh(np.array(jax.devices()[:4]), ("a",))
+    put = lambda x, *names: jax.device_put(x, NamedSharding(mesh, P(*names)))
+
+    @jax.jit
+    def f(x, w):
+        with hlotag.tagged({"layer": "1"}):
+            return lax.with_sharding_constraint(x @ w, NamedSharding(mesh, P()))
+
+    summed = audited(f, put(X, None, "a"), put(WEIGHTS[0], "a", None))
+    (row,) = [row for row in summed.work_by("layer") if row.value]
+    assert (row.exchanged, row.flops) == (VALUE, pytest.approx(PRODUCT / 4 + ROWS * WIDTH, rel=0.05))
+    local = audited(f, put(X), put(WEIGHTS[0]))
+    (program, change) = compare(summed, local)[:2]
+    assert program.before.exchanged == 0 and program.now.exchanged == change.now.exchanged == VALUE
+
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+import hlotag
+def step():
+    def f(x):
+        with hlotag.tagged({"part": "a"}):
+            return (x @ x%s).sum()
+    return jax.jit(jax.grad(f)), [jnp.ones((64, 64))]
+"""
+
+
+def test_a_command_compares_with_a_program_and_with_an_audit(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.py").write_text(PROGRAM % "")
+    (tmp_path / "new.py").write_text(PROGRAM % " @ x")
+    assert main(["audit", "old.py:step", "--json", "old.json", "--memory", "--work", "part,operation"]) == 0
+    assert "a, dot_general" in capsys.readouterr().out
+    for other in ("old.py:step", "old.json"):
+        assert main(["audit", "new.py:step", "--against", other]) == 0
+        text = capsys.readouterr().out
+        assert "part=a, backward" in text and "program" in text and "Mflop" in text
+    assert main(["audit", "old.py:step", "--against", "old.json"]) == 0
+    assert "the same in both programs" in capsys.readouterr().out
+    assert main(["audit", "old.py:step", "--against", "old.json", "--work", "no"]) == 2
+    assert "choose from part" in capsys.readouterr().err
+    (tmp_path / "old.json").write_text('{"schema": "hlotag.audit/7"}')
+    assert main(["audit", "old.py:step", "--against", "old.json"]) == 2
+    assert "the audit is incomplete" in capsys.readouterr().err

@@ -25,7 +25,7 @@ def find_products_not_held(audit: Audit, module: HloModule) -> set[str]:
 
 def find_fusions_that_disagree(audit: Audit, module: HloModule, key: str, slack: float = 0.0) -> list[tuple[str, str]]:
     """The fusions whose tag is not on most of the work in them, by more than `slack` of it, each with the tag."""
-    program, found = Program.of_audit(audit), []
+    program, found = Program(audit), []
     for fusion in module.instructions():
         if fusion.opcode != "fusion" or fusion.computation.id in module.fusions:
             continue

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types of `hlotag.audit`, which says what became of every tag of a program."""
 
+from hlotag.audits.comparison import Amounts, Difference, compare
 from hlotag.audits.model import Apart, Effect, Instruction, Kernel, Op, Origin, Tag, TagState, Verdict
 from hlotag.audits.report import Problem, Report
 from hlotag.audits.views import Audit
+from hlotag.audits.work import Work
 
 __all__ = [
+    "Amounts",
     "Apart",
     "Audit",
+    "Difference",
     "Effect",
     "Instruction",
     "Kernel",
@@ -18,4 +22,6 @@ __all__ = [
     "Tag",
     "TagState",
     "Verdict",
+    "Work",
+    "compare",
 ]

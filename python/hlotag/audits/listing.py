@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from hlotag.audits.grouping import Values, read_values
 from hlotag.audits.model import Findings, Instruction, Op
 from hlotag.errors import ArgumentError
 from hlotag.tagging.scope_patterns import ScopePattern, bind_source, matches
@@ -45,9 +46,7 @@ def list_instructions(audit: Findings, where: str = "", order: str = "work") -> 
     """
     if order not in ORDERS:
         raise ArgumentError(f"order={order!r}: choose from {', '.join(ORDERS)}")
-    values: dict[int, dict[str, str]] = {}
-    for tag in audit.tags:
-        values.setdefault(tag.op.id, {})[tag.key] = tag.value
+    values = read_values(audit)
     conditions = [_condition(part.strip()) for part in where.split(",") if part.strip()]
     found = [_listed(each, audit.ops, values) for each in audit.instructions]
     found = [each for each in found if all(holds(each) for holds in conditions)]
@@ -56,7 +55,7 @@ def list_instructions(audit: Findings, where: str = "", order: str = "work") -> 
     return sorted(found, key=lambda each: (each.op is None, each.op.id if each.op else 0))
 
 
-def _listed(instruction: Instruction, ops: Sequence[Op], values: Mapping[int, Mapping[str, str]]) -> Listed:
+def _listed(instruction: Instruction, ops: Sequence[Op], values: Values) -> Listed:
     tags: dict[str, str] = {}
     for owner in reversed(instruction.owners):
         tags |= values.get(owner, {})

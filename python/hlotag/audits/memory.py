@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from hlotag._util.groups import group
 from hlotag.audits.buffers import Buffer, Memory
+from hlotag.audits.grouping import Reader
 from hlotag.audits.model import Instruction, Op
-from hlotag.errors import ArgumentError
 from hlotag.hlo import HloModule
 from hlotag.hlo import module as hlo
 
@@ -24,7 +24,6 @@ _ALLOCATION = re.compile(r"^allocation (\d+): size (\d+)(?:, color (\d+))?(?:, p
 _VALUE = re.compile(r"^ value: <\d+ (\S+?)(\{[\d,]*\})?( \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\)")
 _RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$")
 _STEP = re.compile(r"^    (\d+):(\S+)$")
-_SCOPE = re.compile(r"scope(?::([1-9]\d*))?")
 # Memory spaces of XLA's layouts. The others are on the chip.
 _DEVICE, _HOST = 0, 5
 # Limit of instructions followed from a value to what makes it.
@@ -57,32 +56,14 @@ class Row:
     bytes: int
 
 
-def sum_rows(memory: Memory, by: str, ops: Sequence[Op], values: Mapping[int, Mapping[str, str]]) -> list[Row]:
-    """Sums the buffers by a key; `source`; `scope`, or `scope:2` for its first two names; or `operation`.
-
-    `values` has the tags of each operation, value by key. Raises ArgumentError for a key that no operation has.
-    """
-    read = _reader(by, ops, values)
+def sum_rows(memory: Memory, by: str, ops: Sequence[Op], read: Reader) -> list[Row]:
+    """Sums the buffers by the value that `read` gives; `by` is what the rows are called."""
     sums = Counter[tuple[str, str, str]]()
     for buffer in memory.buffers:
-        sums[("", buffer.kind, "") if buffer.kind else (by, read(buffer), buffer.phase)] += buffer.bytes
+        row = ("", buffer.kind, "") if buffer.kind else (by, read(ops[buffer.op], buffer.scope), buffer.phase)
+        sums[row] += buffer.bytes
     found = [Row(*place, size) for place, size in sums.items()]
     return sorted(found, key=lambda row: (not row.key, -row.bytes))
-
-
-def _reader(by: str, ops: Sequence[Op], values: Mapping[int, Mapping[str, str]]) -> Callable[[Buffer], str]:
-    if by == "source":
-        return lambda buffer: ops[buffer.op].source
-    if by == "operation":
-        return lambda buffer: ops[buffer.op].name.rpartition(".")[2]
-    if scope := _SCOPE.fullmatch(by):
-        depth = int(scope[1]) if scope[1] else None
-        return lambda buffer: "/".join(buffer.scope.split("/")[:depth])
-    keys = sorted({key for found in values.values() for key in found})
-    if by not in keys:
-        known = ", ".join([*keys, "source", "scope", "scope:N", "operation"])
-        raise ArgumentError(f"memory by {by!r}: no operation has a tag with this key; choose from {known}")
-    return lambda buffer: values.get(buffer.op, {}).get(by, "")
 
 
 class _Value(NamedTuple):

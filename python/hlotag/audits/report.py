@@ -16,9 +16,11 @@ from functools import cached_property
 from hlotag._text import count, list_some
 from hlotag._util.groups import group
 from hlotag.audits import cost
+from hlotag.audits.grouping import Grouping, list_keys, make_reader, read_values, title_of
 from hlotag.audits.memory import Row, sum_rows
 from hlotag.audits.model import RANK, Effect, Findings, Kernel, Op, Share, Tag, TagState, Verdict
 from hlotag.audits.states import CONVERSION
+from hlotag.audits.work import Work, sum_work_rows
 from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
@@ -385,14 +387,15 @@ class Reported(Findings):
 
     @cached_property
     def keys(self) -> list[str]:
-        """The keys of the tags."""
-        return list(dict.fromkeys(tag.key for tag in self.tags))
+        """The keys of the tags, without JAX's own of kernels."""
+        return list_keys(read_values(self))
 
-    def memory_by(self, by: str) -> list[Row]:
+    def memory_by(self, by: Grouping) -> list[Row]:
         """Sums what is in memory at the peak, by tag, scope, line or operation.
 
         Args:
-            by: A key; `source`; `scope`, or `scope:2` for the first two names of a scope; or `operation`.
+            by: A key; `source`; `scope`, or `scope:2` for the first two names of a scope; `operation`; or several of them,
+                whose values are combined.
 
         Returns:
             The rows, most memory first, those without an operation last. They sum to `Audit.memory.bytes`. Empty if the
@@ -407,10 +410,29 @@ class Reported(Findings):
             >>> sum(row.bytes for row in audit.memory_by("scope")) == audit.memory.bytes
             True
         """
-        values: dict[int, dict[str, str]] = {}
-        for tag in self.tags:
-            values.setdefault(tag.op.id, {})[tag.key] = tag.value
-        return [] if self.memory is None else sum_rows(self.memory, by, self.ops, values)
+        if self.memory is None:
+            return []
+        return sum_rows(self.memory, title_of(by), self.ops, make_reader(by, read_values(self), self.name))
+
+    def work_by(self, by: Grouping) -> list[Work]:
+        """Sums the work of a run of the program, by tag, scope, line or operation.
+
+        Args:
+            by: As for `memory_by`.
+
+        Returns:
+            The rows, most work first, that of no operation last. They sum to the work of all instructions, on one device.
+
+        Raises:
+            ArgumentError: No tag has the key.
+
+        Examples:
+            >>> f = jax.named_scope("layer")(lambda x: jnp.tanh(x @ x))
+            >>> audit = hlotag.audit(f, jnp.ones((64, 64)))
+            >>> [(row.value, row.flops) for row in audit.work_by("scope")]
+            [('layer', 528384)]
+        """
+        return sum_work_rows(self, title_of(by), make_reader(by, read_values(self), self.name))
 
     @cached_property
     def report(self) -> Report:

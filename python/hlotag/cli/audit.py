@@ -17,7 +17,7 @@ from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 
 if TYPE_CHECKING:  # An audit imports JAX, which takes a second. Other commands do not need JAX.
-    from hlotag.audits.report import Problem
+    from hlotag.audits.report import Problem, Reported
     from hlotag.audits.views import Audit
     from hlotag.cli.condition import Condition
 
@@ -38,6 +38,8 @@ examples:
   hlotag audit module.mlir --html audit.html
   hlotag audit train.py:step --tags
   hlotag audit train.py:step --memory scope:2
+  hlotag audit train.py:step --work layer
+  hlotag audit new.py:step --against old.py:step
   hlotag audit train.py:step --instructions 'scope=mlp,phase=backward'
   hlotag audit module.mlir --pass-pipeline='hlotag-propagate-autodiff,hlotag-verify' --xla-passes
   hlotag audit --dump-dir dumps --fail-if lost:_scheduling_group_id --fail-if 'attention:block=att*'
@@ -98,6 +100,13 @@ def add_to(commands: terminal.Commands) -> None:
         metavar="NAMES",
         help="say what is in memory at the peak, by keys (default: each), source, scope, scope:N or operation",
     )
+    add("--work", nargs="?", const="", metavar="NAMES", help="say how much is computed, written and exchanged, by such names")
+    add(
+        "--against",
+        metavar="PROGRAM",
+        help="say what is computed, written, exchanged and in memory more or less than in this program, or in the JSON of its "
+        "audit; by the names of --work or --memory",
+    )
     add("--no-effects", action="store_true", help="do not compile the program without its tags, to compare effects")
     add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
     add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
@@ -113,8 +122,7 @@ def _run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from hlotag.audits import baseline
-    from hlotag.audits.listing import list_instructions
-    from hlotag.audits.render import memory, table
+    from hlotag.audits.render import table
     from hlotag.cli.condition import Condition
 
     conditions = [Condition.parse(text) for text in args.fail_if]
@@ -123,31 +131,59 @@ def _run(args: argparse.Namespace) -> int:
     if args.sources and not Path(args.sources).is_dir():
         raise HlotagError(f"--sources {args.sources}: there is no such folder")
     before = baseline.read(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
+    other = _other(args) if args.against else None
     with step(f"auditing {args.dump_dir or args.file}"):
         audit = _audit(args)
         audit = dataclasses.replace(audit, source_root=args.sources or audit.source_root)
     worse = None if before is None else baseline.worse(audit, before)
     _write_outputs(args, audit, worse)
     if "-" not in (args.json, args.sarif):
-        Console().print(audit)
-        # In a file or pipe, a row of a list is one line.
-        console = Console(width=None if sys.stdout.isatty() else _UNBROKEN)
-        if args.tags:
-            console.print(table.tags_table(audit))
-        if args.untagged:
-            console.print(table.make_untagged_table(audit))
-        if args.instruction:
-            console.print(table.kernel_table(audit, args.instruction))
-        if args.instructions is not None:
-            console.print(table.listing_table(list_instructions(audit, args.instructions, args.order)))
-        if args.memory is not None:
-            Console().print(memory.renderable(audit, args.memory.split(",") if args.memory else audit.keys or ["scope"]))
+        _print(args, audit, other)
     status = _report(audit, conditions)
     if worse:
         status = 1
         print(f"hlotag audit: worse than {args.baseline}: {count(len(worse), 'problem')}", file=sys.stderr)
         Console(stderr=True).print(*table.problems(worse), sep="\n")
     return status
+
+
+def _print(args: argparse.Namespace, audit: Audit, other: Reported | None) -> None:
+    """Prints the report, and what the flags ask for."""
+    from rich.console import Console
+
+    from hlotag.audits.comparison import compare
+    from hlotag.audits.listing import list_instructions
+    from hlotag.audits.render import memory, table, work
+
+    Console().print(audit)
+    # In a file or pipe, a row of a list is one line.
+    console = Console(width=None if sys.stdout.isatty() else _UNBROKEN)
+    if args.tags:
+        console.print(table.tags_table(audit))
+    if args.untagged:
+        console.print(table.make_untagged_table(audit))
+    if args.instruction:
+        console.print(table.kernel_table(audit, args.instruction))
+    if args.instructions is not None:
+        console.print(table.listing_table(list_instructions(audit, args.instructions, args.order)))
+    if other is not None:
+        by = _names(args.work or args.memory or "")
+        console.print(work.differences(compare(audit, other, by)))
+        return
+    if args.work is not None:
+        console.print(work.renderable(audit, _groups(audit, args.work)))
+    if args.memory is not None:
+        Console().print(memory.renderable(audit, _groups(audit, args.memory)))
+
+
+def _names(text: str) -> list[str] | None:
+    """The names of one grouping; None for the default."""
+    return text.split(",") if text else None
+
+
+def _groups(audit: Audit, text: str) -> Sequence[str | list[str]]:
+    names = _names(text)
+    return [names] if names else audit.keys or ["scope"]
 
 
 def _write_outputs(args: argparse.Namespace, audit: Audit, worse: Sequence[Problem] | None) -> None:
@@ -197,24 +233,34 @@ def _audit(args: argparse.Namespace) -> Audit:
         xla_passes=args.xla_passes,
         hlo=not args.no_hlo,
         compare=not args.no_effects,
-        memory=args.memory is not None,
+        memory=_needs_memory(args),
     )
 
 
-def _audit_program(args: argparse.Namespace) -> Audit:
+def _audit_program(args: argparse.Namespace, name: str = "", **asked: bool) -> Audit:
+    """Audits a program, by default the one that the arguments name, as the flags ask, but for `asked`."""
     from hlotag.audits.collect import audit
     from hlotag.cli import programs
 
-    with programs.load_in_stage(args.file, args.pass_pipeline, hlo=not args.no_hlo) as (function, arguments):
-        return programs.call(
-            args.file,
-            lambda: audit(
-                *(function, *arguments),
-                xla_passes=args.xla_passes,
-                effects=not args.no_effects,
-                memory=args.memory is not None,
-            ),
-        )
+    name = name or args.file
+    options = {"xla_passes": args.xla_passes, "effects": not args.no_effects, "memory": _needs_memory(args)} | asked
+    with programs.load_in_stage(name, args.pass_pipeline, hlo=not args.no_hlo) as (function, arguments):
+        return programs.call(name, lambda: audit(function, *arguments, **options))
+
+
+def _needs_memory(args: argparse.Namespace) -> bool:
+    return args.memory is not None or args.against is not None
+
+
+def _other(args: argparse.Namespace) -> Reported:
+    """The audit of the program that the audited one is compared with."""
+    from hlotag.audits.render import as_json
+    from hlotag.cli import programs
+
+    if programs.is_named(args.against):
+        with step(f"auditing {args.against}"):
+            return _audit_program(args, args.against, xla_passes=False, effects=False)
+    return as_json.loads(Path(args.against).read_text(encoding="utf-8"), args.against)
 
 
 def _report(audit: Audit, conditions: Sequence[Condition]) -> int:

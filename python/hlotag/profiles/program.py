@@ -7,17 +7,13 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from hlotag._text import list_some
 from hlotag._util.groups import group
+from hlotag.audits.grouping import TAG, Grouping, list_keys, make_reader, read_values, title_of
 from hlotag.audits.model import Findings, Instruction, Op
-from hlotag.errors import ArgumentError, ParseError
-from hlotag.hlo.restore import KEYS_OF_KERNELS
+from hlotag.errors import ParseError
 
-_SCOPE = re.compile(r"scope(?::([1-9]\d*))?")
-_TAG = "tag:"
-_NUMBERS = ("ops", "parts", "carries")  # of an instruction in JSON
 # Part of the time in instructions that the audit lacks, from which a trace is of another program.
 _MOST_UNKNOWN = 0.01
 _NO_NAME = re.compile(r"\W")  # what cannot be in the name of a kernel
@@ -44,26 +40,14 @@ class Program:
     """The operations and tags of an audited program, by the names of what runs as one.
 
     Args:
-        name: The name of the module.
-        ops: The operations, by id.
-        tags: (key, value, operation) of each tag.
-        instructions: The instructions of the last module.
+        audit: The audit.
     """
 
-    def __init__(
-        self, name: str, ops: Sequence[Op], tags: Sequence[tuple[str, str, int]], instructions: Sequence[Instruction]
-    ) -> None:
-        self.name = name
-        self._ops = ops
-        self._values: dict[int, dict[str, str]] = {}
-        for key, value, op in tags:
-            if key in KEYS_OF_KERNELS:
-                continue
-            self._values.setdefault(op, {})[key] = value
-        # A collective that XLA inserted takes time for the operations that it serves.
-        for op in ops:
-            for other in op.derived_from if op.inserted else ():
-                self._values[op.id] = self._values.get(other, {}) | self._values.get(op.id, {})
+    def __init__(self, audit: Findings) -> None:
+        instructions = audit.instructions
+        self.name = audit.name
+        self._ops = audit.ops
+        self._values = read_values(audit)
         self._inside = group((instruction.kernel, instruction) for instruction in instructions)
         self._callees = group((each.caller, each.kernel) for each in instructions if each.caller)
         self._opcodes = {instruction.name: instruction.opcode for instruction in instructions}
@@ -71,23 +55,10 @@ class Program:
         """The collectives and the ends of their asynchronous pairs, by name."""
         self._parts: dict[str, tuple[Part, ...]] = {}
 
-    @classmethod
-    def of_audit(cls, audit: Findings) -> Program:
-        """Takes what is needed from an audit."""
-        return cls(audit.name, audit.ops, [(tag.key, tag.value, tag.op.id) for tag in audit.tags], audit.instructions)
-
-    @classmethod
-    def of_json(cls, document: Mapping[str, Any]) -> Program:
-        """Takes what is needed from the JSON of an audit."""
-        ops = [Op(**op) for op in document["ops"]]
-        tags = [(tag["key"], tag["value"], tag["op"]) for tag in document["tags"]]
-        instructions = [Instruction(**each | {name: tuple(each[name]) for name in _NUMBERS}) for each in document["instructions"]]
-        return cls(document["name"], ops, tags, instructions)
-
     @cached_property
     def keys(self) -> list[str]:
         """The keys of the tags."""
-        return list(dict.fromkeys(key for values in self._values.values() for key in values))
+        return list_keys(self._values)
 
     @cached_property
     def kernels(self) -> dict[str, str]:
@@ -159,37 +130,17 @@ class Program:
         parts = [Part(self._ops[owner], scope, phase, effort / total) for (owner, scope, phase), effort in work.items()]
         return tuple(sorted(parts, key=lambda part: (-part.weight, part.op.id)))
 
-    def grouping(self, by: str | Sequence[str] | None) -> list[tuple[str, Callable[[Part], str]]]:
+    def grouping(self, by: Grouping | None) -> list[tuple[str, Callable[[Part], str]]]:
         """For each group of rows its title, and what gives the value of a part: empty if the part has none.
 
         `by` is a key; `source`; `scope`, or `scope:2` for its first two names; `operation`; or several of them, whose values are
         combined. `tag:source` is a key of this name. None is each key of the program by itself. Raises ArgumentError for a key
         that no tag has.
         """
-        if by is None:
-            return [(key, self._value_of(key)) for key in self.keys]
-        names = [by] if isinstance(by, str) else list(by)
-        readers = [self._reader(name) for name in names]
+        groups = self.keys if by is None else [by] if by else []
 
-        def combined(part: Part) -> str:
-            values = [read(part) for read in readers]
-            return ", ".join(value or "-" for value in values) if any(values) else ""
+        def reader(group: Grouping) -> Callable[[Part], str]:
+            read = make_reader(f"{TAG}{group}" if by is None else group, self._values, self.name, self.keys)
+            return lambda part: read(part.op, part.scope)
 
-        return [(", ".join(names), combined if len(names) > 1 else readers[0])] if names else []
-
-    def _reader(self, name: str) -> Callable[[Part], str]:
-        if name == "source":
-            return lambda part: part.op.source
-        if name == "operation":
-            return lambda part: part.op.name.rpartition(".")[2]
-        if scope := _SCOPE.fullmatch(name):
-            depth = int(scope[1]) if scope[1] else None
-            return lambda part: "/".join(part.scope.split("/")[:depth])
-        key = name.removeprefix(_TAG)
-        if key not in self.keys:
-            known = ", ".join([*self.keys, "source", "scope", "scope:N", "operation"])
-            raise ArgumentError(f"by={name!r}: no operation of {self.name} has a tag with this key; choose from {known}")
-        return self._value_of(key)
-
-    def _value_of(self, key: str) -> Callable[[Part], str]:
-        return lambda part: self.values(part.op).get(key, "")
+        return [(title_of(group), reader(group)) for group in groups]

@@ -20,11 +20,11 @@ from jax.profiler import StepTraceAnnotation
 
 from hlotag._util.arguments import check_no_parameters
 from hlotag._util.progress import step
-from hlotag.audits import baseline
 from hlotag.audits.collect import Audited, audit_and_compile
 from hlotag.audits.model import Findings
+from hlotag.audits.render import as_json
 from hlotag.audits.report import OFF
-from hlotag.errors import ArgumentError, HlotagError, ParseError
+from hlotag.errors import ArgumentError, HlotagError
 from hlotag.profiles import trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
@@ -118,20 +118,11 @@ def profile_trace(path: Path, audit: Findings | str | os.PathLike[str], by: str 
 
     `by` is as for `profile`. Raises ParseError if a file cannot be read, or the program did not run in the trace.
     """
-    program = _program(audit)
+    if not isinstance(audit, Findings):
+        audit = as_json.loads(Path(audit).read_text(encoding="utf-8"), os.fspath(audit))
+    program = Program(audit)
     with step("reading the trace"):
         return profile_of(program, trace.read(trace.find(path), program.name, program.kernels), by, may_warm_up=True)
-
-
-def _program(audit: Findings | str | os.PathLike[str]) -> Program:
-    if isinstance(audit, Findings):
-        return Program.of_audit(audit)
-    filename = os.fspath(audit)
-    document = baseline.read(Path(filename).read_text(encoding="utf-8"), filename)
-    try:
-        return Program.of_json(document)
-    except (LookupError, TypeError) as error:
-        raise ParseError(f"{filename}: the audit is incomplete ({error!r}); write it again with --json") from None
 
 
 def profile_both(
@@ -180,7 +171,7 @@ class _Runner:
 
     def __init__(self, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], by: str | Sequence[str] | None) -> None:
         self._audited = audit_and_compile(fun, args, kwargs, options=_OPTIONS)
-        self._program = Program.of_audit(self._audited.audit)
+        self._program = Program(self._audited.audit)
         self._program.grouping(by)
         self._call = _caller(fun, self._audited, args, kwargs)
         self._traces: list[list[trace.Device]] = []

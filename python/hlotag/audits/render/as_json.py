@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit as JSON, in the format of `schema.json`. Incompatible changes raise the number in SCHEMA."""
+"""An audit as JSON, written and read, in the format of `schema.json`. Incompatible changes raise the number in SCHEMA."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from hlotag.audits.model import Tag
+from hlotag._util.files import read_document
+from hlotag.audits.buffers import Buffer, Memory
+from hlotag.audits.model import Instruction, Op, Origin, Tag, TagState
 from hlotag.audits.report import Reported
+from hlotag.errors import ParseError
 
 SCHEMA = "hlotag.audit/7"
 
@@ -44,3 +47,37 @@ def as_dict(audit: Reported) -> dict[str, Any]:
 
 def _tag(tag: Tag) -> dict[str, Any]:
     return tag._asdict() | {"op": tag.op.id, "origin": tag.origin and tag.origin._asdict()}
+
+
+def loads(text: str, filename: str) -> Reported:
+    """Reads the operations, tags, instructions and memory of an audit's JSON: what time and work are counted from.
+
+    Problems and effects are left out. Raises ParseError if the text is no audit, is incomplete, or has another schema.
+    """
+    document = read_document(text, filename, "an audit", SCHEMA)
+    try:
+        ops = [Op(**_with_tuples(op)) for op in document["ops"]]
+        same = ("name", "platform", "notes", "instruction_count", "has_program", "hlo_stage", "is_off")
+        return Reported(
+            ops=ops,
+            tags=[_read_tag(tag, ops) for tag in document["tags"]],
+            instructions=[Instruction(**_with_tuples(each)) for each in document["instructions"]],
+            memory=document["memory"] and _read_memory(document["memory"]),
+            **{name: document[name] for name in same},
+        )
+    except (LookupError, TypeError, ValueError) as error:
+        raise ParseError(f"{filename}: the audit is incomplete ({error!r}); write it again with --json") from None
+
+
+def _read_tag(tag: dict[str, Any], ops: list[Op]) -> Tag:
+    origin = tag["origin"] and Origin(**tag["origin"])
+    return Tag(**_with_tuples(tag) | {"op": ops[tag["op"]], "state": TagState(tag["state"]), "origin": origin})
+
+
+def _read_memory(memory: dict[str, Any]) -> Memory:
+    fields: dict[str, Any] = memory | {"buffers": tuple([Buffer(**each) for each in memory["buffers"]])}
+    return Memory(**fields)
+
+
+def _with_tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}

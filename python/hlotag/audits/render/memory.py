@@ -13,6 +13,7 @@ from rich.text import Text
 
 from hlotag._text import in_bytes, printable
 from hlotag.audits.buffers import Memory
+from hlotag.audits.grouping import Grouping, title_of
 from hlotag.audits.memory import MEANINGS, Row
 from hlotag.audits.model import PHASES
 from hlotag.audits.report import Reported
@@ -29,12 +30,12 @@ def sentence(memory: Memory) -> str:
     return f"The program needs {in_bytes(memory.bytes)} on the device{beside}; most while {memory.peak or 'it starts'} runs."
 
 
-def renderable(audit: Reported, by: Sequence[str]) -> RenderableType:
+def renderable(audit: Reported, by: Sequence[Grouping]) -> RenderableType:
     """Renders the memory of an audit for rich: the sentence, a table for each grouping, and the largest buffers."""
     if audit.memory is None:
         return Text("")
     parts: list[RenderableType] = [Text(printable(sentence(audit.memory)), "bold")]
-    parts += [_table(audit.memory, key, audit.memory_by(key)) for key in by]
+    parts += [_table(audit.memory, title_of(group), audit.memory_by(group)) for group in by]
     return Group(*parts, _largest(audit, audit.memory))
 
 
@@ -76,13 +77,13 @@ def _largest(audit: Reported, memory: Memory) -> Table:
     return table
 
 
-def html(audit: Reported, by: Sequence[str]) -> Iterator[str]:
+def html(audit: Reported, by: Sequence[Grouping]) -> Iterator[str]:
     """The section of a page."""
     if audit.memory is None:
         return
     yield f'<section id="memory"><h2>Memory</h2><p>{escape(sentence(audit.memory))}</p>'
-    for key in by:
-        rows = audit.memory_by(key)
+    for group in by:
+        key, rows = title_of(group), audit.memory_by(group)
         longest = max(row.bytes for row in rows) or 1
         yield f"<h3>{escape(key)}</h3><table><tbody>"
         for row in rows[:_LINES]:

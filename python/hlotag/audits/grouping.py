@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What are the rows of a table grouped by? A key, a line, a scope or an operation, for time, work and memory alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from hlotag.audits.model import Findings, Op
+from hlotag.errors import ArgumentError
+from hlotag.hlo.restore import KEYS_OF_KERNELS
+
+Grouping = str | Sequence[str]
+"""A key, "source", "scope", "scope:2" or "operation"; or several of them, whose values are combined."""
+Reader = Callable[[Op, str], str]
+"""Returns the value of an operation in a scope; empty if it has none."""
+Values = Mapping[int, Mapping[str, str]]
+"""By id of an operation, its tags."""
+
+OTHER_NAMES = ("source", "scope", "scope:N", "operation")
+_SCOPE = re.compile(r"scope(?::([1-9]\d*))?")
+TAG = "tag:"
+
+
+def read_values(audit: Findings) -> Values:
+    """The tags of each operation, without JAX's own of kernels.
+
+    A collective that XLA inserted has those of the operations that it serves, too.
+    """
+    values: dict[int, dict[str, str]] = {}
+    for tag in audit.tags:
+        if tag.key not in KEYS_OF_KERNELS:
+            values.setdefault(tag.op.id, {})[tag.key] = tag.value
+    for op in audit.ops:
+        for other in op.derived_from if op.inserted else ():
+            values[op.id] = values.get(other, {}) | values.get(op.id, {})
+    return values
+
+
+def list_keys(values: Values) -> list[str]:
+    """The keys of the tags."""
+    return list(dict.fromkeys(key for found in values.values() for key in found))
+
+
+def title_of(by: Grouping) -> str:
+    """What the rows of a grouping are called."""
+    return by if isinstance(by, str) else ", ".join(by)
+
+
+def make_reader(by: Grouping, values: Values, program: str, keys: Collection[str] | None = None) -> Reader:
+    """Makes what reads the value of a row.
+
+    Args:
+        by: A key; `source`; `scope`, or `scope:2` for its first two names; `operation`; or several of them, whose values are
+            combined. `tag:source` is a key of this name.
+        values: The tags.
+        program: The name of the program, for errors.
+        keys: The keys that may be named; by default, those of the tags.
+
+    Returns:
+        The reader.
+
+    Raises:
+        ArgumentError: `by` names a key that no operation has.
+    """
+    known = list_keys(values) if keys is None else keys
+    readers = [_read_one(name, values, program, known) for name in ([by] if isinstance(by, str) else by)]
+    if len(readers) == 1:
+        return readers[0]
+
+    def combined(op: Op, scope: str) -> str:
+        found = [read(op, scope) for read in readers]
+        return ", ".join(value or "-" for value in found) if any(found) else ""
+
+    return combined
+
+
+def _read_one(name: str, values: Values, program: str, keys: Collection[str]) -> Reader:
+    if name == "source":
+        return lambda op, _: op.source
+    if name == "operation":
+        return lambda op, _: op.name.rpartition(".")[2]
+    if scope := _SCOPE.fullmatch(name):
+        depth = int(scope[1]) if scope[1] else None
+        return lambda _, path: "/".join(path.split("/")[:depth])
+    key = name.removeprefix(TAG)
+    if key not in keys:
+        choices = ", ".join([*keys, *OTHER_NAMES])
+        raise ArgumentError(f"by={name!r}: no operation of {program} has a tag with this key; choose from {choices}")
+    return lambda op, _: values.get(op.id, {}).get(key, "")
