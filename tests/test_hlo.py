@@ -14,6 +14,7 @@ from jax import lax
 from hlotag import errors
 from hlotag.hlo import HloModule, Origins, join, proto
 from hlotag.hlo.module import of_executable
+from hlotag.hlo.origins import place_of
 from hlotag.hlo.restore import Rules, restore
 from hlotag.mlir import modules
 from programs import B, W, X, mlp
@@ -163,6 +164,20 @@ def test_numbers_in_names(name, ids, callers):
 def test_names_without_numbers_are_as_xla_writes_them(numbered, plain):
     origins, _ = _numbered(jnp.sin, 1.0)
     assert origins.plain(numbered.replace("#", f"\x01{origins.token}:1\x01")) == plain
+
+
+@pytest.mark.parametrize(
+    ("numbered", "place"),
+    [
+        ("#/jit(f)/a/while/body/jit(g)/#/b/while/body/sin", ("a/b", "")),
+        ("#/jit(f)/a/jit(g)/#/call/#/b/sin", ("a/b", "")),  # JAX's own call
+        ("#/jit(f)/a/while/#/jit(f)/a/while/body/b/sin", ("a/b", "")),  # XLA prepends the loop's name
+        ("#/jit(f)/transpose(jvp(a))/jit(g)/#/b/sin", ("a/b", "backward")),
+        ("jit(f)/call/sin", ("call", "")),  # a user's scope
+    ],
+)
+def test_scopes_of_inlined_names_are_the_users(numbered, place):
+    assert place_of(numbered.replace("#", "\x01ab:1\x01")) == place
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,10 @@ void python::bindHlo(nb::module_ &m) {
   m.def("measure_work", &measureWork, nb::arg("module"), nb::arg("opcodes"),
         "(flops, bytes, both on one scale) of each instruction, in the module's order.");
   m.def("join_rules", &hlo::joinRuleNames, "The names of the rules of `Program.join`, in order.");
+  m.def(
+      "without_numbers",
+      [](std::string_view name) { return toStr(hlo::removeNumbers(name, "", false)); },
+      nb::arg("name"), "An instruction's name as XLA writes it without the numbers of any module.");
   m.def("chain_frames", &chainFrames, nb::arg("module"),
         "The module with stack frames that keep their ids when XLA reads it.");
   m.def("number_operations", &numberOperations, nb::arg("module"), nb::arg("token"), nb::kw_only(),

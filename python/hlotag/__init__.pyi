@@ -4,6 +4,7 @@
 from . import audits as audits
 from . import profiles as profiles
 from . import xla as xla
+from .audits.blocks import auditing as auditing
 from .audits.collect import audit as audit
 from .audits.model import Apart as Apart
 from .audits.model import Effect as Effect
@@ -42,6 +43,7 @@ from .passes.pipeline import list_passes as list_passes
 from .passes.pipeline import run_passes as run_passes
 from .passes.python_passes import register_pass as register_pass
 from .passes.rules import load_rules as load_rules
+from .profiles.blocks import profiling as profiling
 from .profiles.record import profile as profile
 from .profiles.views import Profile as Profile
 from .tagging.calls import fuse_limit as fuse_limit

@@ -13,7 +13,8 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,6 +128,20 @@ def options_digest(*args: Any, **kwargs: Any) -> bytes:
     """A digest of the compiler options among the arguments of JAX's `backend_compile_and_load`."""
     found = [given.SerializeAsString() for given in (*args, *kwargs.values()) if isinstance(given, JaxlibCompileOptions)]
     return hashlib.blake2b(b"".join(found), digest_size=16).digest()
+
+
+@contextmanager
+def options_added(added: Mapping[str, Any], *args: Any, **kwargs: Any) -> Iterator[None]:
+    """A block in which the compiler options among the arguments of JAX's `backend_compile_and_load` have more flags of XLA."""
+    found = [given for given in (*args, *kwargs.values()) if isinstance(given, JaxlibCompileOptions)]
+    before = [given.env_option_overrides for given in found]
+    for given, old in zip(found, before, strict=True):
+        given.env_option_overrides = [*old, *added.items()]
+    try:
+        yield
+    finally:
+        for given, old in zip(found, before, strict=True):
+            given.env_option_overrides = old
 
 
 def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:

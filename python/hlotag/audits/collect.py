@@ -211,12 +211,12 @@ def _audit_and_compile_lowered(lowered: jax.stages.Lowered, further: Mapping[str
         read = program.read(module)
 
     def compiled(module: ir.Module, options: dict[str, Any]) -> Any:
-        with _compat.modules.without_disk_cache():
+        with _compat.modules.without_disk_cache(), hlo_stage.observed_by(None):
             return _compat.modules.with_module(lowered, module).compile({**options, **further})
 
-    with _prepare(module, hlo_stage.stage_of(original)):
+    with prepared(module, hlo_stage.stage_of(original)):
         platform = _compat.modules.platform_of(lowered)
-        found, executable = _compile_and_audit(read, compiled, platform, **asked)
+        found, executable = compile_and_audit(read, compiled, platform, **asked)
     found = dataclasses.replace(found, dropped=tags.find_dropped(original), source_root="/")
     return found, lowered.args_info, executable
 
@@ -269,8 +269,8 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, hlo: bool,
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
 
-    with _prepare(module, unique(state.Stage("", VERSION)) if hlo else None):
-        found, _ = _compile_and_audit(read, compiled, jax.default_backend(), **asked)
+    with prepared(module, unique(state.Stage("", VERSION)) if hlo else None):
+        found, _ = compile_and_audit(read, compiled, jax.default_backend(), **asked)
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
@@ -278,7 +278,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, hlo: bool,
 
 
 @contextmanager
-def _prepare(module: ir.Module, stage: state.Stage | None) -> Iterator[None]:
+def prepared(module: ir.Module, stage: state.Stage | None) -> Iterator[None]:
     """A block in which a module is compiled with the HLO stage of `stage`. `hlotag.disable` elsewhere does not end it."""
     with nullcontext() if stage is None else under(stage):
         if stage is not None:
@@ -286,7 +286,7 @@ def _prepare(module: ir.Module, stage: state.Stage | None) -> Iterator[None]:
         yield
 
 
-def _compile_and_audit(
+def compile_and_audit(
     read: program.Program,
     compiled: Callable[[Any, dict[str, Any]], Any],
     platform: str,

@@ -90,7 +90,7 @@ class Joined:
 
         def instruction(i: Instruction, running: Instruction) -> model.Instruction:
             fusion, caller = around.get(running.computation.id, outside)
-            place = self._place_of(i, [ops[number] for number in joined.get(i, ())], default)
+            place = self._place_of(i, joined.get(i, ()), ops, default)
             flops, size, effort = work[running]
             doing = roles.get(i, _NO_ROLES)
             exchanges = read_collective(running) or ("", "", 0)
@@ -105,10 +105,14 @@ class Joined:
         others = (i for i in work if i.computation.id not in fusions and i.opcode not in _NEVER_RUN and i.name not in known)
         return found + [instruction(i, i) for i in others]
 
-    def _place_of(self, i: Instruction, ops: Sequence[Op], default: str) -> tuple[str, str]:
-        """The scope and phase of an instruction. The name of a combined collective stands for none of its operations."""
-        of_op, in_phase = (ops[0].scope, ops[0].phase) if ops else ("", "")
+    def _place_of(self, i: Instruction, owners: Sequence[int], ops: Sequence[Op], default: str) -> tuple[str, str]:
+        """The scope and phase of an instruction: by its name, unless that is another one's.
+
+        XLA names some after the loop around them. The name of a combined collective stands for none of its operations.
+        """
+        of_op, in_phase = (ops[owners[0]].scope, ops[owners[0]].phase) if owners else ("", "")
+        is_combined = len(owners) > 1 and bool(collective_of(i))
+        is_own = i.op_name and not is_combined and (not owners or not set(owners).isdisjoint(self.named.get(i, ())))
         # XLA joins the names of merged instructions by ";".
-        is_named = i.op_name and not (len(ops) > 1 and collective_of(i))
-        scope, phase = place_of(i.op_name.partition(";")[0]) if is_named else (of_op, "")
+        scope, phase = place_of(i.op_name.partition(";")[0]) if is_own else (of_op, "")
         return scope, phase or in_phase or default

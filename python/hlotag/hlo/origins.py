@@ -24,7 +24,8 @@ from hlotag.mlir.modules import to_bytecode
 # The attribute with the origins of an operation's entries, in an audited program.
 RECORDS = "hlotag.origins"
 
-_NUMBER = re.compile("\x01[0-9a-f]+:[0-9]+\x01/?")
+# The name of a call or loop itself, before a number in it: no scope.
+_CALL = re.compile(r"(?:^|(?<=/))[^/(\x01]+/(?=\x01)")
 _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 
 
@@ -120,8 +121,8 @@ class Origins:
 
 
 def without_numbers(name: str) -> str:
-    """A name without the numbers of any module."""
-    return _NUMBER.sub("", name) if "\x01" in name else name
+    """A name as XLA writes it without the numbers of any module."""
+    return _core.without_numbers(name) if "\x01" in name else name
 
 
 @lru_cache(1 << 18)  # as many as the names of a large program: a smaller one would forget each before it is asked for again
@@ -130,7 +131,7 @@ def place_of(name: str) -> tuple[str, str]:
 
     Returns the path of named scopes, and the phase: "forward", "backward", "recomputed", or "" outside of derivatives.
     """
-    return _core.name_path(without_numbers(name))
+    return _core.name_path(without_numbers(_CALL.sub("", name)))
 
 
 def _digest(module: ir.Module, salt: str) -> str:

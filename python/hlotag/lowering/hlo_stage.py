@@ -14,8 +14,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -205,8 +206,37 @@ def _withhold(origins: Origins, stage: Stage) -> None:
         run_passes(origins.module, f"hlotag-strip{{keys={','.join(quote(key) for key in sorted(withheld))}}}", verify=False)
 
 
-@interrupts.hold()  # XLA would turn an interrupt in its callback into an ordinary error.
+Observer = Callable[["ir.Module", str, Callable[["ir.Module", Mapping[str, Any]], Any]], Any]
+"""Compiles a module for a platform, by a function that takes a module and options of XLA. Returns the executable."""
+_observer: ContextVar[Observer | None] = ContextVar("hlotag_observer", default=None)
+
+
+@contextmanager
+def observed_by(observe: Observer | None) -> Iterator[None]:
+    """A block in which `observe` compiles this thread's programs, instead of JAX; with None, JAX does again."""
+    token = _observer.set(observe)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
 def _compile(original: Callable, backend: Any, module: ir.Module, *args: Any, **kwargs: Any) -> Any:
+    """Compiles `module` by JAX's own function, or by the observer of a block."""
+    observe = _observer.get()
+    if observe is None:
+        return _compile_tagged(original, backend, module, *args, **kwargs)
+
+    def compiled(other: ir.Module, options: Mapping[str, Any]) -> Any:
+        with _compat.runtime.options_added(options, *args, **kwargs):
+            return _compile_tagged(original, backend, other, *args, **kwargs)
+
+    with observed_by(None):
+        return observe(module, backend.platform, compiled)
+
+
+@interrupts.hold()  # XLA would turn an interrupt in its callback into an ordinary error.
+def _compile_tagged(original: Callable, backend: Any, module: ir.Module, *args: Any, **kwargs: Any) -> Any:
     """Compiles `module` by JAX's own function, and restores its tags if a stage has prepared it."""
     stage = _stage_of(module)
     if stage is None:

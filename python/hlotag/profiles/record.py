@@ -32,7 +32,7 @@ from hlotag.profiles.views import Profile
 
 # A command buffer, which XLA makes a CUDA graph, is one event without its instructions: https://github.com/openxla/xprof/issues/3070
 _NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
-_OPTIONS = {"cuda": _NO_COMMAND_BUFFERS, "rocm": _NO_COMMAND_BUFFERS, "gpu": _NO_COMMAND_BUFFERS}
+OPTIONS = {"cuda": _NO_COMMAND_BUFFERS, "rocm": _NO_COMMAND_BUFFERS, "gpu": _NO_COMMAND_BUFFERS}
 _WARM_UP = 2  # calls: the first one allocates, the second one may still fill caches
 _STEPS = 10  # calls that are traced by default
 _UNTRACED = 3  # calls without the profiler, at most
@@ -170,7 +170,7 @@ class _Runner:
     """A program that runs, and is traced. Raises ArgumentError as `profile`, before the program runs."""
 
     def __init__(self, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], by: str | Sequence[str] | None) -> None:
-        self._audited = audit_and_compile(fun, args, kwargs, options=_OPTIONS)
+        self._audited = audit_and_compile(fun, args, kwargs, options=OPTIONS)
         self._program = Program(self._audited.audit)
         self._program.grouping(by)
         self._call = _caller(fun, self._audited, args, kwargs)
@@ -181,7 +181,7 @@ class _Runner:
     def trace(self, steps: int) -> None:
         """Traces some steps."""
         with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
-            with step("tracing"), _trace(folder):
+            with step("tracing"), tracing(folder):
                 for number in range(steps):
                     self._call(partial(StepTraceAnnotation, "step", step_num=number))
             with step("reading the trace"):
@@ -223,7 +223,8 @@ def _copy(leaf: Any) -> Any:
 
 
 @contextmanager
-def _trace(folder: str) -> Iterator[None]:
+def tracing(folder: str) -> Iterator[None]:
+    """Traces a block with JAX's profiler. Raises HlotagError if a trace is being made already."""
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0  # Calls of Python are many events, and none of them is an instruction.
     try:

@@ -95,18 +95,7 @@ def read(file: Path, module: str, kernels: Mapping[str, str] | None = None) -> l
     `kernels` has, by the name of a GPU's kernel, the instruction that it computes, for kernels of command buffers. Raises
     ParseError if the file is no trace, or the program did not run in it.
     """
-    from jax.profiler import ProfileData
-
-    try:
-        planes = list(ProfileData.from_serialized_xspace(file.read_bytes()).planes)
-    except (RuntimeError, ValueError) as error:
-        raise ParseError(f"{file}: not a trace of JAX's profiler: {error}") from None
-    reader = _Reader(module, kernels or {})
-    for plane in planes:
-        if plane.name.startswith("/device:"):
-            reader.read_device(plane)
-        elif plane.name.startswith("/host:CPU"):
-            reader.read_host(plane)
+    reader = _read(file, module, kernels or {})
     found = [device for device in reader.devices.values() if not {OTHER, UNNAMED, GRAPH}.issuperset(device.names)]
     if not found:
         seen = list_some([name for name, _ in reader.modules.most_common()]) or "none"
@@ -114,6 +103,27 @@ def read(file: Path, module: str, kernels: Mapping[str, str] | None = None) -> l
     for device in found:
         device.steps = device.steps or reader.find_annotated(device) or reader.runs(device)
     return found
+
+
+def list_programs(file: Path) -> list[str]:
+    """The names of the modules that ran in a trace. Raises ParseError if the file is no trace."""
+    return [name for name, _ in _read(file, "", {}).modules.most_common() if name]
+
+
+def _read(file: Path, module: str, kernels: Mapping[str, str]) -> _Reader:
+    from jax.profiler import ProfileData
+
+    try:
+        planes = list(ProfileData.from_serialized_xspace(file.read_bytes()).planes)
+    except (RuntimeError, ValueError) as error:
+        raise ParseError(f"{file}: not a trace of JAX's profiler: {error}") from None
+    reader = _Reader(module, kernels)
+    for plane in planes:
+        if plane.name.startswith("/device:"):
+            reader.read_device(plane)
+        elif plane.name.startswith("/host:CPU"):
+            reader.read_host(plane)
+    return reader
 
 
 class _Reader:

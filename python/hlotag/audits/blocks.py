@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audits of all programs that JAX compiles in a block, for steps that a library hides in a function of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hlotag import _compat
+from hlotag._util.arguments import check_flag
+from hlotag.audits import program
+from hlotag.audits.collect import compile_and_audit, prepared, recording
+from hlotag.audits.views import Audit
+from hlotag.errors import HlotagError
+from hlotag.lowering import hlo_stage, staging
+from hlotag.mlir.modules import to_bytecode
+from hlotag.tagging import tags
+from hlotag.tagging.state import active
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+_Compiled = Callable[["ir.Module", Mapping[str, Any]], Any]
+
+
+@contextmanager
+def auditing(*, memory: bool = False) -> Iterator[list[Audit]]:
+    """Audits every program that is compiled in a block: what a library's own training loop runs, say.
+
+    In the block, programs are traced and compiled anew, in the active stage, or in that of `hlotag.enable()` if none is. The
+    results of the block are the same. Programs of other threads are not audited, nor are those that were compiled ahead of time.
+
+    Args:
+        memory: As for `hlotag.audit`.
+
+    Yields:
+        A list, which has the audits when the block has ended, that of most work first. Effects have no verdicts: for these,
+        programs are compiled twice, by `hlotag.audit`. Programs of one name are `jit_step`, `jit_step_2` and so on.
+
+    Examples:
+        >>> def train(x):
+        ...     step = jax.jit(lambda x: hlotag.tag(x @ x, {"layer": "1"}))
+        ...     return step(x)
+        >>> with hlotag.auditing() as audits:
+        ...     _ = train(jnp.ones((64, 64)))
+        >>> [str(tag) for tag in audits[0].tags]
+        ['layer=1 on stablehlo.dot_general (<doctest...>:2): kept']
+    """
+    check_flag("memory=", memory)
+    audits: list[Audit] = []
+    with observing(audits.append, memory=memory):
+        yield audits
+    audits.sort(key=lambda audit: -sum(each.effort * each.runs for each in audit.instructions))
+
+
+@contextmanager
+def observing(
+    found: Callable[[Audit], None], *, memory: bool = False, options: Mapping[str, Mapping[str, Any]] | None = None
+) -> Iterator[None]:
+    """A block in which programs are traced, lowered and compiled anew, and audited.
+
+    `found` gets each audit. `options` are further options of the compiler, by JAX's name of a platform.
+    """
+    names: Counter[str] = Counter()
+
+    def observe(module: ir.Module, platform: str, compiled: _Compiled) -> Any:
+        further = (options or {}).get(platform, {})
+        audit, executable = _audit(module, platform, lambda other, own: compiled(other, {**own, **further}), names, memory=memory)
+        if audit is not None:
+            found(audit)
+        return executable
+
+    with _stage(), recording(), _compat.modules.without_disk_cache(), hlo_stage.observed_by(observe):
+        yield
+
+
+def _stage() -> Any:
+    return staging.stage() if active() is None else staging.under(active())
+
+
+def _audit(
+    module: ir.Module, platform: str, compiled: _Compiled, names: Counter[str], *, memory: bool
+) -> tuple[Audit | None, Any]:
+    """The audit of a program, None if it cannot be read, and the executable. Raises what the compiler raises."""
+    made: list[Any] = []
+
+    def compile_once(other: ir.Module, own: Mapping[str, Any]) -> Any:
+        made.append(compiled(other, own))
+        return made[-1]
+
+    try:
+        copy = _compat.modules.read_bytecode(to_bytecode(module))
+        _rename(copy, names)
+        with prepared(copy, hlo_stage.stage_of(module)):
+            found, executable = compile_and_audit(program.read(copy), compile_once, platform, memory=memory)
+    except HlotagError:
+        return None, made[-1] if made else compiled(module, {})
+    return dataclasses.replace(found, dropped=tags.find_dropped(module), source_root="/"), executable
+
+
+def _rename(module: ir.Module, names: Counter[str]) -> None:
+    """Numbers the modules of one name, which traces tell apart by their names only."""
+    from jaxlib.mlir import ir
+
+    attributes: Any = module.operation.attributes
+    name = attributes["sym_name"].value
+    names[name] += 1
+    if names[name] > 1:
+        with module.context:
+            attributes["sym_name"] = ir.StringAttr.get(f"{name}_{names[name]}")

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time by tag of all programs that run in a block, for steps that a library hides in a function of its own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jax
+from rich import box
+from rich.console import Group
+from rich.jupyter import JupyterMixin
+from rich.table import Table
+from rich.text import Text
+
+from hlotag._text import count, printable
+from hlotag._util.progress import step
+from hlotag.audits.blocks import observing
+from hlotag.audits.grouping import Grouping
+from hlotag.audits.render.table import plain_text
+from hlotag.audits.views import Audit
+from hlotag.errors import ArgumentError
+from hlotag.profiles import trace
+from hlotag.profiles.join import profile_of
+from hlotag.profiles.model import in_words
+from hlotag.profiles.program import Program
+from hlotag.profiles.record import OPTIONS, tracing
+from hlotag.profiles.views import Profile
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+# Limit of programs that are listed and of those that are profiled.
+_LISTED = 12
+
+
+@dataclass
+class Profiles(JupyterMixin):
+    """What ran in a block.
+
+    Attributes:
+        programs: The profile of each program that was compiled in the block and ran, that with most time first. Its steps are
+            the program's runs.
+        not_compiled: The names of programs that ran and were compiled before the block, or in other threads.
+    """
+
+    programs: list[Profile] = field(default_factory=list)
+    not_compiled: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The result in one sentence."""
+        if not self.programs:
+            return "No program that was compiled in the block ran."
+        first, total = self.programs[0], sum(map(_seconds, self.programs))
+        share = f"{_seconds(first) / total:.0%}" if total else "0%"
+        programs, runs = count(len(self.programs), "program"), count(len(first.steps), "run")
+        return f"{programs} took {in_words(total)}; {first.name} took {share} of it, in {runs}."
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """What `rich.print` and notebooks show: the programs, and the profile of the first."""
+        yield Text(printable(self.sentence), "bold")
+        if self.programs:
+            yield Group(self._table(), self.programs[0])
+
+    def _table(self) -> Table:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for column in ("program", "runs", "a run", "all runs"):
+            table.add_column(column, justify="left" if column == "program" else "right", no_wrap=True)
+        for each in self.programs[:_LISTED]:
+            times = in_words(each.total_seconds), in_words(_seconds(each))
+            table.add_row(Text(printable(each.name)), str(len(each.steps)), *times)
+        if left := self.programs[_LISTED:]:
+            table.add_row(Text(f"{len(left)} more", "dim"), "", "", in_words(sum(map(_seconds, left))))
+        return table
+
+    def __str__(self) -> str:
+        """What `rich.print` shows, without colours."""
+        return plain_text(self)
+
+
+def _seconds(profile: Profile) -> float:
+    return sum(profile.steps)
+
+
+@contextmanager
+def profiling(by: Grouping | None = None) -> Iterator[Profiles]:
+    """Profiles every program that is compiled and runs in a block: what a library's own training loop runs, say.
+
+    In the block, programs are traced and compiled anew, as for `hlotag.auditing`, and each runs as often as without it. A trace
+    has an event for each instruction that runs: a few hundred steps of a program are enough, and quick to read.
+
+    Args:
+        by: As for `hlotag.profile`. A program without such a key has no rows of it.
+
+    Yields:
+        The profiles, which are there when the block has ended.
+
+    Raises:
+        HlotagError: A trace is being made already.
+
+    Examples:
+        >>> def train(x):
+        ...     step = jax.jit(lambda x: hlotag.tag(jnp.tanh(x @ x), {"layer": "1"}))
+        ...     for _ in range(3):
+        ...         x = step(x)
+        ...     return x
+        >>> with hlotag.profiling() as profiles:
+        ...     _ = train(jnp.ones((64, 64)))
+        >>> [len(each.steps) for each in profiles.programs if "layer" in {row.key for row in each.rows}]
+        [3]
+    """
+    found, audits = Profiles(), list[Audit]()
+    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
+        with observing(audits.append, options=OPTIONS), tracing(folder):
+            yield found
+            jax.effects_barrier()
+            jax.block_until_ready(jax.live_arrays())  # A program that still runs would have no time.
+        with step("reading the trace"):
+            file = trace.find(Path(folder))
+            ran = trace.list_programs(file)
+            found.programs = [_profile(audit, file, by) for audit in audits if audit.name in ran]
+    found.programs.sort(key=lambda each: -_seconds(each))
+    known = {audit.name for audit in audits}
+    found.not_compiled = tuple(name for name in ran if name not in known)
+
+
+def _profile(audit: Audit, file: Path, by: Grouping | None) -> Profile:
+    program, note = Program(audit), ""
+    devices = trace.read(file, program.name, program.kernels)
+    try:
+        program.grouping(by)
+    except ArgumentError as error:
+        by, note = [], str(error)
+    found = profile_of(program, devices, by, source_root=audit.source_root)
+    return replace(found, notes=(*found.notes, note)) if note else found
