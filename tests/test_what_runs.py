@@ -94,6 +94,18 @@ def test_time_by_tag_is_that_of_each_run():
     assert "jit__step" in str(found)
 
 
+def test_runs_whose_results_are_dropped_are_counted():
+    f = jax.jit(lambda x: lax.fori_loop(0, 40, lambda i, x: jnp.tanh(x @ x), x))
+    x = jnp.ones((256, 256))
+    with hlotag.profiling("operation") as found:
+        for _ in range(3):
+            f(x)
+    (program,) = found.programs
+    (product,) = [row for row in program.rows if row.value == "dot_general"]
+    assert (len(program.steps), product.events) == (3, 40)
+    assert found.not_compiled == ()
+
+
 def test_programs_of_one_name_are_apart():
     f = jax.jit(lambda x: hlotag.tag(jnp.tanh(x @ x), {"size": str(len(x))}))
     with hlotag.profiling("size") as found:

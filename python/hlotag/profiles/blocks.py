@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -34,8 +35,10 @@ from hlotag.profiles.views import Profile
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
-# Limit of programs that are listed and of those that are profiled.
+# Limit of programs that are listed.
 _LISTED = 12
+# Seconds between looks at whether the process is idle, how many at most, and which part of them an idle process may compute.
+_WAIT, _MOST_WAITS, _IDLE = 0.02, 500, 0.2
 
 
 @dataclass
@@ -116,17 +119,37 @@ def profiling(by: Grouping | None = None) -> Iterator[Profiles]:
     """
     found, audits = Profiles(), list[Audit]()
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
-        with observing(audits.append, options=OPTIONS), tracing(folder):
-            yield found
-            jax.effects_barrier()
-            jax.block_until_ready(jax.live_arrays())  # A program that still runs would have no time.
+        with tracing(folder):
+            with observing(audits.append, options=OPTIONS):
+                yield found
+            _wait_for_programs()
         with step("reading the trace"):
             file = trace.find(Path(folder))
             ran = trace.list_programs(file)
             found.programs = [_profile(audit, file, by) for audit in audits if audit.name in ran]
     found.programs.sort(key=lambda each: -_seconds(each))
-    known = {audit.name for audit in audits}
+    known = {*(audit.name for audit in audits), f"jit_{_after_others.__name__}"}
     found.not_compiled = tuple(name for name in ran if name not in known)
+
+
+def _after_others(x: jax.Array) -> jax.Array:
+    return x + 1
+
+
+def _wait_for_programs() -> None:
+    """Waits until no program runs: the trace would lack what a program does after the block.
+
+    Results that the user has dropped are not there to wait for. Accelerators run programs in order, so they have run if a later
+    one has; CPU devices run several at once, and only the process's time shows it.
+    """
+    jax.effects_barrier()
+    jax.block_until_ready(jax.live_arrays())
+    jax.block_until_ready([jax.jit(_after_others)(jax.device_put(0, device)) for device in jax.local_devices()])
+    for _ in range(_MOST_WAITS):
+        before = time.process_time()
+        time.sleep(_WAIT)
+        if time.process_time() - before < _IDLE * _WAIT:
+            return
 
 
 def _profile(audit: Audit, file: Path, by: Grouping | None) -> Profile:
