@@ -58,6 +58,19 @@ def test_patterns_choose_instructions(audit, where):
     assert chosen == [each for each in every if WHERE[where](each)]
 
 
+def test_the_order_of_the_schedule_is_that_of_the_text():
+    with hlotag.stage():
+        lowered = jax.jit(step).lower(X, X)
+        found = [each.instruction.name for each in list_instructions(hlotag.audit(lowered), order="schedule")]
+        text = lowered.compile().as_text() or ""
+    assert "is_scheduled=true" in text
+    blocks = re.findall(r"^(?:ENTRY )?%(\S+) .*? \{\n(.*?)^\}", text, re.M | re.S)
+    in_text = [re.findall(r"^\s+(?:ROOT )?%([\w.\-]+) =", inside, re.M) for _, inside in blocks]
+    assert sum(len(names) > 3 for names in in_text) > 1
+    for names in in_text:
+        assert [name for name in found if name in names] == [name for name in names if name in found]
+
+
 def test_orders(audit):
     work = [each.instruction.effort * each.instruction.runs for each in list_instructions(audit)]
     assert work == sorted(work, reverse=True)

@@ -170,6 +170,18 @@ def test_effect(name, compilers):
     assert "report this" not in audit.summary()
 
 
+def test_an_offload_says_whether_it_saved_memory(compilers):
+    """Three activations of 512 x 512 floats go to the host. v5e has them on the chip without the tags."""
+    found = {
+        program.__name__: str(effects(compilers[ONE], program, X, WEIGHTS)["_xla_buffer_placement=pinned_host"])
+        for program in (programs.offloaded, programs.offloaded_at_once)
+    }
+    assert "0 B on the host" in found["offloaded"].partition("without the tags")[2]
+    assert "3.15 MB on the host" in found["offloaded"].partition("without the tags")[0]
+    assert ("the device needs" in found["offloaded"]) == (PLATFORM == "tpu")
+    assert "MB more than without the tags" in found["offloaded_at_once"]
+
+
 def test_a_broken_group(compilers):
     found = partial(effects, compilers[FOUR], programs.broken_group, *[SQUARE[2048]] * 4)
     if PLATFORM == "tpu":

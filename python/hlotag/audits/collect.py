@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlotag import _compat
 from hlotag._util import interrupts
@@ -29,7 +29,7 @@ from hlotag.audits.states import MERGER, TAKERS, Computing, History, States, no_
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule
-from hlotag.hlo.module import of_executable
+from hlotag.hlo.module import MemoryUse, memory_of, of_executable
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import directly_in, walk
 from hlotag.lowering import hlo_stage
@@ -329,7 +329,8 @@ def compile_and_audit(
         memory=in_memory,
         notes=notes,
     )
-    return _with_effects(made, read, module, compiled if compare else None, states.history.merged), executable
+    tagged = _Compiled(module, memory_of(executable))
+    return _with_effects(made, read, tagged, compiled if compare else None, states.history.merged), executable
 
 
 def _is_open(tag: Tag) -> bool:
@@ -405,29 +406,36 @@ def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | N
     return dataclasses.replace(found, joined=joined, equal=equal, restored=after, last=module)
 
 
+class _Compiled(NamedTuple):
+    """What a module was compiled to: the module after XLA's passes, and what it reserves in memory, if that is known."""
+
+    module: HloModule
+    memory: MemoryUse | None
+
+
 def _with_effects(
     found: Audit,
     read: program.Program,
-    module: HloModule,
+    made: _Compiled,
     compiled: Callable[[Any, dict[str, Any]], Any] | None,
     merged: Mapping[int, set[int]],
 ) -> Audit:
     """The audit with the effects of its tags.
 
-    `compiled` compiles another module as `module` was compiled; None for no comparison. `merged` is that of `History`.
+    `compiled` compiles another module as that of `made` was compiled; None for no comparison. `merged` is that of `History`.
     """
     present = {tag.key for tag in found.tags}
-    names = effects.keys_to_compare(present, module, found.platform) if compiled else set()
+    names = effects.keys_to_compare(present, made.module, found.platform) if compiled else set()
     tagged, untagged, notes = None, None, found.notes
     if names and compiled:
         try:
             with step("compiling without the tags"), interrupts.hold():
                 executable = compiled(_copy_without(names, read.origins.module), {})
-            untagged = _schedule(of_executable(executable)[0], read, merged)
+            untagged = _schedule(_Compiled(of_executable(executable)[0], memory_of(executable)), read, merged)
         except (RuntimeError, ParseError) as error:
             notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
     if names or effects.keys_to_judge(present, found.platform):
-        tagged = _schedule(module, read, merged)
+        tagged = _schedule(made, read, merged)
     effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform)
     return dataclasses.replace(
         found,
@@ -450,8 +458,9 @@ def _copy_without(names: AbstractSet[str], module: ir.Module) -> ir.Module:
     return copy
 
 
-def _schedule(module: HloModule, read: program.Program, merged: Mapping[int, set[int]]) -> Schedule:
-    found = read.join(module)
+def _schedule(made: _Compiled, read: program.Program, merged: Mapping[int, set[int]]) -> Schedule:
+    found = read.join(made.module)
     computing = Computing(read.ops, read.tags, found)
     computing.add_merged(merged)
-    return Schedule(module, computing.by_op(), group((call, i) for i, calls in found.callers.items() for call in calls))
+    inlined = group((call, i) for i, calls in found.callers.items() for call in calls)
+    return Schedule(made.module, computing.by_op(), inlined, made.memory)

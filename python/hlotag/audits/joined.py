@@ -70,7 +70,7 @@ class Joined:
         return found
 
     def instructions(self, ops: Sequence[Op]) -> list[model.Instruction]:
-        """The instructions that came from operations, and what else runs.
+        """The instructions that came from operations, and what else runs, in the order in which they first run.
 
         Fusions are left out: what is in a fusion says what it computes, unless XLA made all of it.
         """
@@ -103,7 +103,9 @@ class Joined:
             found = [instruction(i, i) for i in joined]
         known = {each.kernel for each in found}
         others = (i for i in work if i.computation.id not in fusions and i.opcode not in _NEVER_RUN and i.name not in known)
-        return found + [instruction(i, i) for i in others]
+        found += [instruction(i, i) for i in others]
+        order = {i.name: place for place, i in enumerate(last.run())}
+        return sorted(found, key=lambda each: order[each.name])
 
     def _place_of(self, i: Instruction, owners: Sequence[int], ops: Sequence[Op], default: str) -> tuple[str, str]:
         """The scope and phase of an instruction: by its name, unless that is another one's.

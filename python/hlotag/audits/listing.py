@@ -11,7 +11,7 @@ from hlotag.audits.model import Findings, Instruction, Op
 from hlotag.errors import ArgumentError
 from hlotag.tagging.scope_patterns import ScopePattern, bind_source, matches
 
-ORDERS = ("work", "program")
+ORDERS = ("work", "program", "schedule")
 
 
 class Listed(NamedTuple):
@@ -36,7 +36,8 @@ def list_instructions(audit: Findings, where: str = "", order: str = "work") -> 
         where: Which ones: patterns with commas between, all of which must match. `layer=1*` is a tag, `layer` any value of the
             key; `scope=mlp`, `source=model.py:42`, `phase=backward`, `opcode=dot` and `operation=dot_general` are of the
             instruction. `tag:scope=...` is a tag with this key.
-        order: "work", most work first, or "program", in the order of the program's operations.
+        order: "work", most work first; "program", in the order of the program's operations; or "schedule", as they run: what is
+            in a fusion or a loop follows it.
 
     Returns:
         The instructions.
@@ -52,6 +53,8 @@ def list_instructions(audit: Findings, where: str = "", order: str = "work") -> 
     found = [each for each in found if all(holds(each) for holds in conditions)]
     if order == "work":
         return sorted(found, key=lambda each: -each.instruction.effort * each.instruction.runs)
+    if order == "schedule":
+        return found
     return sorted(found, key=lambda each: (each.op is None, each.op.id if each.op else 0))
 
 

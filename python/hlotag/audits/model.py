@@ -309,7 +309,8 @@ class Findings:
         platform: The platform that the module was compiled for; empty if it was not compiled.
         ops: The operations of the module that XLA compiles.
         tags: Every tag on every operation, in the order of the operations.
-        instructions: The instructions of the last module that came from operations, and what else runs.
+        instructions: The instructions of the last module that came from operations, and what else runs, in the order in which
+            they first run. What is in a fusion or a loop follows it.
         dropped: Tags of the program on values that no operation made.
         effects: By key and value, what the tags changed.
         apart: Collectives that tags keep apart.

@@ -91,7 +91,7 @@ def add_to(commands: terminal.Commands) -> None:
         metavar="WHERE",
         help="list every instruction: what it computes, source, scope, tags and work; WHERE is layer=1,scope=mlp,phase=backward",
     )
-    add("--order", default="work", choices=("work", "program"), help="the order of --instructions (default: work)")
+    add("--order", default="work", choices=("work", "program", "schedule"), help="the order of --instructions (default: work)")
     add("--untagged", action="store_true", help="list the source lines whose operations have no tag, those with most work first")
     add(
         "--memory",

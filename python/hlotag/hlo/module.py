@@ -6,7 +6,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def _proto() -> types.ModuleType:
@@ -168,6 +168,30 @@ class HloModule:
                     found.update(dict.fromkeys(instruction.called_ids, fusion))
         return found
 
+    @cached_property
+    def sequences(self) -> dict[int, list[Instruction]]:
+        """By id of a computation, its instructions in the order of the schedule; those of fusions have none.
+
+        If the module has no schedule, the order of its instructions counts as one.
+        """
+        found = {s.computation_id: list(s.sequence.instruction_ids) for s in self.proto.schedule.sequences}
+        if found:
+            return {n: [self.computations[n].by_id[i] for i in ids] for n, ids in found.items()}
+        return {c.id: c.instructions for c in self.computations.values() if c.id not in self.fusions}
+
+    def run(self) -> Iterator[Instruction]:
+        """All instructions in the order in which they first run. What is in a fusion or a loop follows it."""
+        pending, seen = [iter(self.sequences[self.entry.id])], {self.entry.id}
+        while pending:
+            for instruction in pending[-1]:
+                yield instruction
+                if called := [c for c in instruction.called if c.id not in seen]:
+                    seen.update(c.id for c in called)
+                    pending += [iter(self.sequences.get(c.id, c.instructions)) for c in reversed(called)]
+                    break
+            else:
+                pending.pop()
+
     @property
     def entry(self) -> Computation:
         """The entry computation."""
@@ -222,3 +246,26 @@ def of_executable(executable: Any) -> list[HloModule]:
     if hasattr(executable, "runtime_executable"):
         executable = executable.runtime_executable()
     return [HloModule(m.as_serialized_hlo_module_proto()) for m in executable.hlo_modules()]
+
+
+class MemoryUse(NamedTuple):
+    """What a program reserves for temporary values, in bytes.
+
+    Attributes:
+        device: On the device.
+        host: In the host's memory.
+    """
+
+    device: int
+    host: int
+
+
+def memory_of(executable: Any) -> MemoryUse | None:
+    """What XLA says of the memory of an executable, a `jax.stages.Compiled` or jaxlib's own; None if it says nothing."""
+    if hasattr(executable, "runtime_executable"):
+        executable = executable.runtime_executable()
+    try:
+        stats = executable.get_compiled_memory_stats()
+    except (AttributeError, RuntimeError):  # Some backends have no such count.
+        return None
+    return MemoryUse(stats.temp_size_in_bytes, stats.host_temp_size_in_bytes)

@@ -24,7 +24,7 @@ JUDGES: Mapping[str, tuple[str, Judge]] = {
     "_scheduling_group_id": ("schedule", scheduling.group),
     "_xla_stream_annotation": ("stream", scheduling.stream),
     "_xla_compute_type": ("thread", placement.compute_type),
-    "_xla_buffer_placement": ("memory space", placement.buffer),
+    placement.KEY: ("memory space", placement.buffer),
     "MUST_FUSE": ("fusion", structure.must_fuse),
     "FUSE_LIMIT": ("fusion", structure.limit),
     "inlineable": ("kept call", structure.inlineable),
@@ -33,7 +33,7 @@ JUDGES: Mapping[str, tuple[str, Judge]] = {
     "collective_group_key": ("launch", collectives.launch_group),
 }
 # The keys whose judges also take operations without an instruction. Other judges take operations with a computing instruction.
-_OF_ALL = {"_xla_buffer_placement", "inlineable", "skip-simplify-while-loops_trip-count-one"}
+_OF_ALL = {placement.KEY, "inlineable", "skip-simplify-while-loops_trip-count-one"}
 _NOT_SHOWN = "the compiled module does not show its effect"
 _NOT_COMPARED = "not compared with the program without the tags"
 
@@ -91,7 +91,8 @@ def find(
             return Effect(key.name, value, Verdict.OPEN, reason=_NOT_SHOWN)
         with_tags = seen(key.name, value, found, tagged)
         without = seen(key.name, value, found, untagged) if untagged else None
-        return Effect(key.name, value, *_compare(JUDGES[key.name][0], with_tags, without))
+        made = Effect(key.name, value, *_compare(JUDGES[key.name][0], with_tags, without))
+        return placement.add_saving(made, tagged, untagged) if key.name == placement.KEY and untagged else made
 
     return tuple(effect(key, value, found) for (key, value), found in by_tag.items())
 

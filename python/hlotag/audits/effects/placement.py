@@ -20,7 +20,8 @@ from hlotag.audits.effects.schedule import (
     names,
     thread,
 )
-from hlotag.hlo.module import Instruction
+from hlotag.audits.model import Effect, Verdict
+from hlotag.hlo.module import Instruction, MemoryUse
 from hlotag.hlo.opcodes import Kind, kind_of
 
 # Instructions that may copy from one memory space to another; on GPU, fusions do.
@@ -28,6 +29,7 @@ _MOVES = {"async-start", "copy", "copy-start", "custom-call", "dynamic-slice", "
 _LISTED = 4
 # By number of XLA's `PrimitiveType`, the size of an element, if that is not a byte.
 _BYTES = {3: 2, 4: 4, 5: 8, 7: 2, 8: 4, 9: 8, 10: 2, 11: 4, 12: 8, 15: 8, 16: 2, 18: 16}
+KEY = "_xla_buffer_placement"
 _TO_HOST = ("pinned_host", "unpinned_host")
 _THREADS = {"host": "host", "sparse": "sparsecore", "sparseoffload": "sparsecore", "dense": "main"}
 
@@ -73,15 +75,38 @@ def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | 
         owners.update((move, [*owners.get(move, ()), member]) for move in own)
         without += [] if own else [member]
     where = f"{'into' if to_host else 'out of'} the host's memory (S({HOST_MEMORY}))"
+    memory = f"; {_describe_memory(schedule.memory)}" if schedule.memory else ""
     if not moves:
-        return Seen(0, f"no move {where}", is_done=False)
+        return Seen(0, f"no move {where}{memory}", is_done=False)
     described = list_some([_describe(move, owners.get(move, ())) for move in moves], _LISTED)
     size = in_words(0, sum(map(_count_moved_bytes, moves)))
-    evidence = f"{count(len(moves), 'move')} of {size} {where} for {count(len(members), 'operation')}: {described}"
+    evidence = f"{count(len(moves), 'move')} of {size} {where} for {count(len(members), 'operation')}: {described}{memory}"
     if without and len(owners) == len(moves):
         places = dict.fromkeys(member.op.source or member.op.name for member in without)
         return Seen(len(moves), evidence, is_done=False, reason=f"no move for {', '.join(places)}")
     return Seen(len(moves), evidence, reason=_returns(moves, schedule) if to_host else "")
+
+
+def _describe_memory(memory: MemoryUse) -> str:
+    """`1.48 GB of temporary memory on the device, 134 MB on the host`."""
+    sizes = ((memory.device, "of temporary memory on the device"), (memory.host, "on the host"))
+    return ", ".join(f"{in_words(0, size) or '0 B'} {where}" for size, where in sizes)
+
+
+def add_saving(effect: Effect, tagged: Schedule, untagged: Schedule) -> Effect:
+    """Says of an offload that worked, and saved no memory of the device, that it saved none."""
+    memory, without = tagged.memory, untagged.memory
+    if effect.verdict != Verdict.CHANGED or effect.value not in _TO_HOST or not (memory and without):
+        return effect
+    if memory.device < without.device:
+        return effect
+    more = memory.device - without.device
+    saved = (
+        f"the device needs {in_words(0, more)} more than without the tags"
+        if more
+        else "the device needs as much without the tags"
+    )
+    return effect._replace(reason="; ".join(filter(None, (saved, effect.reason))))
 
 
 def _returns(moves: Sequence[Instruction], schedule: Schedule) -> str:

@@ -10,7 +10,7 @@ from hlotag._text import list_some
 from hlotag._util.groups import group
 from hlotag.audits.model import Op
 from hlotag.hlo import HloModule
-from hlotag.hlo.module import Computation, Instruction
+from hlotag.hlo.module import Computation, Instruction, MemoryUse
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.work import is_glue_call
 
@@ -63,9 +63,11 @@ class Schedule:
         module: The module. If it has no schedule, the order of its instructions counts as one.
         computed: By operation, the instructions that compute it.
         inlined: By call, the instructions that were inlined from it.
+        memory: What the program reserves; None if unknown.
 
     Attributes:
         instructions: All instructions of the module.
+        memory: As given.
     """
 
     def __init__(
@@ -73,20 +75,15 @@ class Schedule:
         module: HloModule,
         computed: Mapping[int, Sequence[Instruction]],
         inlined: Mapping[int, Sequence[Instruction]] | None = None,
+        memory: MemoryUse | None = None,
     ) -> None:
+        self.memory = memory
         self._instructions = {**(inlined or {}), **computed}
         self._ops = group((instruction, op) for op, instructions in computed.items() for instruction in instructions)
         by_name = {instruction.name: instruction for instruction in module.instructions()}
         self._callers = group((called, i) for i in module.instructions() for called in i.called_ids)
         self._users = group((operand, i) for i in module.instructions() for operand in i.operands)
-        # By computation, the instructions in the order in which they start. Instructions inside fusions have no schedule.
-        self._sequences: dict[int, list[Instruction]] = {}
-        for found in module.proto.schedule.sequences:
-            by_id = module.computations[found.computation_id].by_id
-            self._sequences[found.computation_id] = [by_id[number] for number in found.sequence.instruction_ids]
-        if not self._sequences:
-            fused = {c for i in module.instructions() if i.opcode == "fusion" for c in i.called_ids}
-            self._sequences = {c.id: c.instructions for c in module.computations.values() if c.id not in fused}
+        self._sequences = module.sequences
         self._positions = {i: position for sequence in self._sequences.values() for position, i in enumerate(sequence)}
         # Asynchronous pairs. On TPU, two fusions with such names may be the halves of a collective.
         self._ends = {begin: i for i in self._positions if i.opcode.endswith("-done") for begin in i.operands}
