@@ -3,6 +3,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -183,3 +184,17 @@ def test_a_profile_says_when_hlotag_is_off():
         profile = hlotag.profile(loss, WEIGHTS, X)
     assert any(note.startswith("hlotag is off:") for note in profile.notes)
     assert places(profile, "layer")
+
+
+def test_memory_is_on_the_page_and_in_the_table(tmp_path):
+    with hlotag.stage():
+        profile = hlotag.profile(jax.grad(loss), WEIGHTS, X, steps=1, by="layer", memory=True)
+    assert "The program needs" in str(profile) and "arguments" in str(profile)
+    profile.to_html(tmp_path / "page.html")
+    assert '<section id="memory">' in (tmp_path / "page.html").read_text()
+
+
+def test_a_step_that_is_much_slower_under_the_profiler_says_so():
+    profile = Profile("f", ("CPU:0",), steps=(3.0,), rows=(), untraced_seconds=1.0)
+    assert "takes 3 s under the profiler, and 1 s without it on CPU:0" in profile.sentence
+    assert "without it" not in replace(profile, untraced_seconds=2.9).sentence

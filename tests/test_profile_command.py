@@ -11,6 +11,7 @@ import pytest
 
 import hlotag
 import traces
+from hlotag.audits import Audit, Instruction, Tag, TagState
 from hlotag.cli import main
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.profiles import Row, Timing, as_json, changes
@@ -44,12 +45,10 @@ def traced(tmp_path):
     """A trace of two steps, and the audit of its program, whose product has a forged value."""
     (tmp_path / "trace").mkdir()
     traces.write(tmp_path / "trace", host(step(0, 0, 4), thunk("dot.1", 1, 2), step(1, 10, 6), thunk("dot.1", 11, 4)))
-    op = PROGRAM.parts("dot.1")[0].op._asdict()
-    tag = {"key": "layer", "value": FORGED, "op": 0, "state": "kept", "steps": []}
-    instruction = {"name": "dot.1", "opcode": "dot", "ops": [0], "parts": [], "carries": [], "phase": "forward", "effort": 1}
-    audit = {"schema": "hlotag.audit/7", "name": "jit_step", "problems": []}
-    audit |= {"ops": [op], "tags": [tag], "instructions": [instruction]}
-    (tmp_path / "audit.json").write_text(json.dumps(audit))
+    op = PROGRAM.parts("dot.1")[0].op
+    instruction = Instruction("dot.1", "dot", ops=(0,), phase="forward", effort=1)
+    audit = Audit("jit_step", [op], [Tag("layer", FORGED, op, TagState.KEPT)], instructions=[instruction])
+    (tmp_path / "audit.json").write_text(audit.to_json())
     return ["profile", "trace", "--audit", "audit.json"]
 
 

@@ -127,6 +127,31 @@ def test_collectives_have_the_bytes_that_they_exchange():
     assert program.before.exchanged == 0 and program.now.exchanged == change.now.exchanged == VALUE
 
 
+def test_each_layer_has_its_own_collectives_and_its_own_memory():
+    """Weights are sharded; XLA gathers each layer's and sums its gradient, all gradients in one combined collective."""
+    if len(jax.devices()) < 4:
+        requires.unmet("needs 4 devices: XLA_FLAGS=--xla_force_host_platform_device_count=4")
+    mesh = Mesh(np.array(jax.devices()[:4]), ("a",))
+    sharded, whole = NamedSharding(mesh, P("a")), NamedSharding(mesh, P())
+
+    def loss(weights, x):
+        for number, w in enumerate(weights):
+            with hlotag.tagged({"layer": number}):
+                x = jnp.tanh(x @ lax.with_sharding_constraint(w, whole))
+        return (x**2).mean()
+
+    weights = [jnp.ones((WIDTH, WIDTH))] * LAYERS
+    step = jax.jit(jax.grad(loss), out_shardings=[sharded] * LAYERS)
+    audit = audited(step, *jax.device_put((weights, X), sharded), memory=True)
+    gathered = {(row.value, row.phase): row.exchanged for row in audit.work_by("layer") if row.exchanged}
+    size = 4 * WIDTH * WIDTH
+    assert gathered == {(str(n), phase): size for n in range(LAYERS) for phase in ("forward", "backward")}
+    combined = [each for each in audit.instructions if each.collective == "all-reduce" and each.start == each.name]
+    assert len(combined) == 1 and len(combined[0].ops) == LAYERS
+    summed = [buffer.op for buffer in audit.memory.buffers if (buffer.name, buffer.bytes) == (combined[0].name, size)]
+    assert len(set(summed)) == len(summed) == LAYERS
+
+
 PROGRAM = """
 import jax, jax.numpy as jnp
 import hlotag

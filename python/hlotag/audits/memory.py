@@ -198,6 +198,12 @@ def _take(taken: list[tuple[int, int]], start: int, end: int) -> int:
     return free
 
 
+def _element(index: str) -> int:
+    """The first number of a tuple's index, `{1,0}`; -1 for the tuple itself."""
+    first = index.strip("{}").split(",")[0]
+    return int(first) if first else -1
+
+
 class _Owners:
     """The operations whose values instructions make."""
 
@@ -216,11 +222,14 @@ class _Owners:
             known = max(inside, key=lambda each: each.effort) if inside else None
         if known is None:
             return Buffer(name, 0, ADDED)
-        return Buffer(name, 0, "", known.owners[0], known.scope, known.phase)
+        at = _element(index)
+        # A collective that XLA combined has an operation for each element of its tuple.
+        is_combined = bool(known.collective) and 0 <= at < len(known.owners)
+        return Buffer(name, 0, "", known.owners[at if is_combined else 0], known.scope, known.phase)
 
     def _made_by(self, instruction: hlo.Instruction, index: str) -> hlo.Instruction:
         """The instruction that makes a value: in a fusion, a call or a loop, and in a loop's body that of the state."""
-        at = int(index.strip("{}").split(",")[0]) if index.strip("{}") else -1
+        at = _element(index)
         for _ in range(_MOST_STEPS):
             if instruction.opcode == "while":
                 instruction = next((body.root for body in instruction.called if body.root.opcode == "tuple"), instruction)

@@ -61,7 +61,7 @@ class Program:
         # Instructions share names.
         self._ids_in = functools.cache(lambda name: self.ids_of(self.origins.ids_of(name)))
         self._callers_in = functools.cache(lambda name: self.ids_of(sorted(self.origins.callers_of(name))))
-        self._inserted: dict[Hashable, int] = {}  # By opcode, scope and phase, the id.
+        self._inserted: dict[Hashable, int] = {}  # By opcode, scope, phase and what it serves, the id.
 
     def ids_of(self, numbers: Iterable[int]) -> tuple[int, ...]:
         """The ids of numbered operations."""
@@ -111,12 +111,12 @@ class Program:
     def _add_inserted(
         self, module: HloModule, numbers: Mapping[Instruction, tuple[int, ...]], rules: InsertedRules | None
     ) -> Iterator[tuple[Instruction, int]]:
-        """The inserted collectives, each with the id of its operation: one for each place, in every module."""
+        """The inserted collectives, each with the id of its operation: one for each that they serve, in every module."""
         for found in find_inserted(module, numbers, self.origins):
-            place = found.opcode, found.scope, found.phase
+            serves = self.ids_of([] if found.number is None else [found.number])
+            place = found.opcode, found.scope, found.phase, serves
             if place not in self._inserted:
                 number = self._inserted[place] = len(self.ops)
-                serves = self.ids_of([] if found.number is None else [found.number])
                 function = self.ops[serves[0]].function if serves else ""
                 op = Op(number, found.opcode, found.scope, function, found.phase, *found.source[:2], derived_from=serves)
                 self.ops.append(op._replace(inserted=True))

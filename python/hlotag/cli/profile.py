@@ -51,6 +51,7 @@ def add_to(commands: terminal.Commands) -> None:
     add("--audit", metavar="FILE", help="the audit of the traced program, which hlotag audit --json wrote")
     add("--steps", type=int, default=10, metavar="N", help="how many calls are traced (default: 10)")
     add("--by", metavar="NAMES", help="what to group by: keys, source, scope, scope:N or operation, with commas between")
+    add("--memory", action="store_true", help="say what is in memory at the program's peak, too")
     add("--baseline", metavar="FILE", help="exit with status 1 if something is slower than in this profile, written by --json")
     add(
         "--against",
@@ -106,7 +107,9 @@ def _profile(args: argparse.Namespace) -> Profile:
             f"--audit {args.audit} goes with the folder of a trace; leave it out: {args.program} is audited before it runs"
         )
     with _load(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
-        return programs.call(args.program, lambda: profile(function, *arguments, steps=args.steps, by=by))
+        return programs.call(
+            args.program, lambda: profile(function, *arguments, steps=args.steps, by=by, memory=args.memory or None)
+        )
 
 
 def _profile_both(args: argparse.Namespace) -> tuple[Profile, Profile]:

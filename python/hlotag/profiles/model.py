@@ -243,9 +243,13 @@ class Timing:
         shown = ", ".join(f"{seconds / total:.0%} {where}" for seconds, where in parts if total and seconds / total >= 0.005)
         device = self.devices[0] + (f" and {len(self.devices) - 1} more" if len(self.devices) > 1 else "")
         exposed = f" {self.exposed / total:.0%} of it is exposed communication." if self.transfers and total else ""
-        return f"A step of {self.name} takes {in_words(total)} on {device}: {shown}.{exposed}"
+        untraced = self.untraced_seconds or total
+        slowed = f" under the profiler, and {in_words(untraced)} without it" if total > _SLOWED * untraced else ""
+        return f"A step of {self.name} takes {in_words(total)}{slowed} on {device}: {shown}.{exposed}"
 
 
+# How much longer a step takes under the profiler, from which the sentence says so.
+_SLOWED = 1.5
 _SENTENCES = {
     ADDED: "what XLA added",
     OTHERS: "other programs",

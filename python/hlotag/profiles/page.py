@@ -9,13 +9,14 @@ from importlib import resources
 
 from hlotag._text import in_bytes
 from hlotag._util.files import source_line
+from hlotag.audits.render import memory
+from hlotag.audits.render.bars import NONE, bar, legend
 from hlotag.audits.render.page import assemble
 from hlotag.profiles.model import MEANINGS, Line, Row, Timing, in_words
 from hlotag.profiles.table import operation_in_words
 
 # Limit of bars and of instructions.
 _BARS, _HOT = 60, 60
-_WIDTH = 1000  # of a bar of the longest row
 
 
 def html(profile: Timing) -> str:
@@ -31,6 +32,8 @@ def _body(profile: Timing) -> Iterator[str]:
     for key, phases, lines in profile.tables():
         yield from _bars(key, phases, lines, profile.rest)
     yield from _communication(profile)
+    if profile.program:
+        yield from memory.html(profile.program.audit, [key.split(", ") for key, _, _ in profile.tables()] or ["scope"])
     yield from _hottest(profile)
     yield "<footer><h2>What the rows without a key are</h2><dl>"
     yield "".join(f"<dt>{escape(row.value)}</dt><dd>{escape(MEANINGS[row.value])}</dd>" for row in profile.rest)
@@ -43,34 +46,18 @@ def _facts(profile: Timing) -> str:
 
 
 def _bars(key: str, phases: Sequence[str], lines: Sequence[Line], rest: Sequence[Row]) -> Iterator[str]:
-    yield f'<section><h2>Time by {escape(key)}</h2><ul class="legend">'
-    yield "".join(f'<li><svg viewBox="0 0 1 1"><rect class="{p}" width="1" height="1"/></svg>{p}</li>' for p in phases)
-    yield '</ul><ul class="bars">'
+    yield f'<section><h2>Time by {escape(key)}</h2>{legend(phases)}<ul class="bars">'
     longest = max([line.seconds for line in lines] + [row.seconds for row in rest])
     for line in lines[:_BARS]:
         name = f"<code>{escape(line.value)}</code>" if line.value else f"without {escape(key)}"
         segments = [(phase, line.rows[phase].seconds) for phase in phases if phase in line.rows]
-        yield _bar(name, segments, longest, line.share)
+        yield bar(name, segments, longest, line.share, in_words)
     if left := lines[_BARS:]:
-        segments = [("none", sum(line.seconds for line in left))]
-        yield _bar(f"{len(left)} more", segments, max(longest, segments[0][1]), sum(line.share for line in left))
+        segments = [(NONE, sum(line.seconds for line in left))]
+        yield bar(f"{len(left)} more", segments, max(longest, segments[0][1]), sum(line.share for line in left), in_words)
     for row in rest:
-        yield _bar(escape(row.value), [("none", row.seconds)], longest, row.share)
+        yield bar(escape(row.value), [(NONE, row.seconds)], longest, row.share, in_words)
     yield "</ul></section>"
-
-
-def _bar(name: str, segments: Sequence[tuple[str, float]], longest: float, share: float) -> str:
-    """A name, a bar of the seconds in each phase, and numbers. Time in no phase is "none"."""
-    seconds, x, drawn = sum(taken for _, taken in segments), 0.0, []
-    look = "rest" if segments[0][0] == "none" else ""
-    for phase, taken in segments:
-        width = _WIDTH * taken / longest if longest else 0.0
-        title = f"<title>{phase}: {in_words(taken)}</title>" if phase != "none" else ""
-        drawn.append(f'<rect class="{phase}" x="{x:.1f}" width="{width:.1f}" height="10">{title}</rect>')
-        x += width
-    svg = f'<svg viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" role="img">{"".join(drawn)}</svg>'
-    numbers = f'<span class="time">{in_words(seconds)}</span><span class="share">{share:.1%}</span>'
-    return f'<li><span class="{look}">{name}</span>{svg}{numbers}</li>'
 
 
 def _communication(profile: Timing) -> Iterator[str]:

@@ -11,7 +11,8 @@ from functools import cached_property
 from hlotag._text import list_some
 from hlotag._util.groups import group
 from hlotag.audits.grouping import TAG, Grouping, list_keys, make_reader, read_values, title_of
-from hlotag.audits.model import Findings, Instruction, Op
+from hlotag.audits.model import Instruction, Op
+from hlotag.audits.report import Reported
 from hlotag.errors import ParseError
 
 # Part of the time in instructions that the audit lacks, from which a trace is of another program.
@@ -41,11 +42,16 @@ class Program:
 
     Args:
         audit: The audit.
+
+    Attributes:
+        audit: As given.
+        name: The name of the module.
     """
 
-    def __init__(self, audit: Findings) -> None:
+    def __init__(self, audit: Reported) -> None:
         instructions = audit.instructions
         self.name = audit.name
+        self.audit = audit
         self._ops = audit.ops
         self._values = read_values(audit)
         self._inside = group((instruction.kernel, instruction) for instruction in instructions)

@@ -18,12 +18,11 @@ import jax
 import jax.stages
 from jax.profiler import StepTraceAnnotation
 
-from hlotag._util.arguments import check_no_parameters
+from hlotag._util.arguments import check_flag, check_no_parameters
 from hlotag._util.progress import step
 from hlotag.audits.collect import Audited, audit_and_compile
-from hlotag.audits.model import Findings
 from hlotag.audits.render import as_json
-from hlotag.audits.report import OFF
+from hlotag.audits.report import OFF, Reported
 from hlotag.errors import ArgumentError, HlotagError
 from hlotag.profiles import trace
 from hlotag.profiles.join import profile_of
@@ -46,7 +45,8 @@ def profile(
     steps: int | None = None,
     by: str | Sequence[str] | None = None,
     trace_dir: str | os.PathLike[str] | None = None,
-    audit: Findings | str | os.PathLike[str] | None = None,
+    audit: Reported | str | os.PathLike[str] | None = None,
+    memory: bool | None = None,
     **kwargs: Any,
 ) -> Profile:
     """Finds out how much time the operations with each tag take, forward, backward and recomputed.
@@ -67,6 +67,7 @@ def profile(
             a scope; `operation`; or several of them, whose values are combined: `by=("layer", "block")`. By default, each key.
         trace_dir: The folder or `.xplane.pb` file of a trace, instead of `fun`.
         audit: The audit of the traced program, or the file of its JSON; needed with `trace_dir`.
+        memory: Whether to find what is in memory at the program's peak, too: a table and a section of the page.
         **kwargs: The function's keyword arguments. Pass those that are called as an option by position.
 
     Returns:
@@ -90,16 +91,17 @@ def profile(
     """
     if (fun is None) == (trace_dir is None):
         raise ArgumentError("hlotag.profile needs a function and its arguments, or trace_dir= and audit=")
-    given = {"steps": steps, "by": by, "trace_dir": trace_dir, "audit": audit}
+    given = {"steps": steps, "by": by, "trace_dir": trace_dir, "audit": audit, "memory": memory}
     check_no_parameters("hlotag.profile", fun, given, "profile functools.partial(f, ...), which holds it")
     steps = _STEPS if steps is None else steps
     _check_steps(steps)
+    check_flag("memory=", bool(memory) if memory is None else memory)
     if fun is not None:
         if not (callable(fun) or isinstance(fun, jax.stages.Lowered)):
             raise ArgumentError(f"hlotag.profile needs a function, a Lowered or a Compiled, not {type(fun).__name__}")
         if audit is not None:
             raise ArgumentError("audit= goes with trace_dir=; leave it out: a function is audited before it runs")
-        runner = _Runner(fun, args, kwargs, by)
+        runner = _Runner(fun, args, kwargs, by, memory=bool(memory))
         untraced = runner.measure(min(steps, _UNTRACED))
         runner.trace(steps)
         return runner.profile(by, untraced)
@@ -113,12 +115,12 @@ def _check_steps(steps: int) -> None:
         raise ArgumentError(f"steps={steps!r}: give the number of calls to trace, 1 or more")
 
 
-def profile_trace(path: Path, audit: Findings | str | os.PathLike[str], by: str | Sequence[str] | None = None) -> Profile:
+def profile_trace(path: Path, audit: Reported | str | os.PathLike[str], by: str | Sequence[str] | None = None) -> Profile:
     """Joins a trace, a folder or an `.xplane.pb` file, with the audit of the program or its JSON's file.
 
     `by` is as for `profile`. Raises ParseError if a file cannot be read, or the program did not run in the trace.
     """
-    if not isinstance(audit, Findings):
+    if not isinstance(audit, Reported):
         audit = as_json.loads(Path(audit).read_text(encoding="utf-8"), os.fspath(audit))
     program = Program(audit)
     with step("reading the trace"):
@@ -169,8 +171,10 @@ def profile_both(
 class _Runner:
     """A program that runs, and is traced. Raises ArgumentError as `profile`, before the program runs."""
 
-    def __init__(self, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], by: str | Sequence[str] | None) -> None:
-        self._audited = audit_and_compile(fun, args, kwargs, options=OPTIONS)
+    def __init__(
+        self, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], by: str | Sequence[str] | None, *, memory: bool = False
+    ) -> None:
+        self._audited = audit_and_compile(fun, args, kwargs, memory=memory, options=OPTIONS)
         self._program = Program(self._audited.audit)
         self._program.grouping(by)
         self._call = _caller(fun, self._audited, args, kwargs)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import in_bytes, printable
+from hlotag.audits.render import memory
 from hlotag.audits.render.table import plain_text
 from hlotag.profiles.model import ADDED, Hot, Line, Timing
 
@@ -34,6 +35,8 @@ def renderable(profile: Timing, width: int) -> RenderableType:
     parts += [_table(unit, each, profile, width) for each in profile.tables()]
     if profile.transfers:
         parts.append(_communication(unit, profile, width))
+    if profile.program and profile.program.audit.memory:
+        parts.append(memory.renderable(profile.program.audit, [key.split(", ") for key, _, _ in profile.tables()] or ["scope"]))
     if profile.instructions:
         parts.append(_hottest(unit, profile, width))
     return Group(*parts, *(Text(printable(f"note: {note}"), "dim") for note in profile.notes))

@@ -16,6 +16,7 @@ from hlotag.audits.buffers import Memory
 from hlotag.audits.grouping import Grouping, title_of
 from hlotag.audits.memory import MEANINGS, Row
 from hlotag.audits.model import PHASES
+from hlotag.audits.render.bars import NONE, bar, legend
 from hlotag.audits.report import Reported
 
 # Limit of listed values and buffers.
@@ -83,15 +84,27 @@ def html(audit: Reported, by: Sequence[Grouping]) -> Iterator[str]:
         return
     yield f'<section id="memory"><h2>Memory</h2><p>{escape(sentence(audit.memory))}</p>'
     for group in by:
-        key, rows = title_of(group), audit.memory_by(group)
-        longest = max(row.bytes for row in rows) or 1
-        yield f"<h3>{escape(key)}</h3><table><tbody>"
-        for row in rows[:_LINES]:
-            name = f"<code>{escape(row.value)}</code> {escape(row.phase)}" if row.key else f"{escape(row.value)}"
-            name = name if row.value else f"without {escape(key)} {escape(row.phase)}"
-            meaning = f' title="{escape(MEANINGS[row.value])}"' if not row.key else ""
-            bar = f'<rect width="{1000 * row.bytes / longest:.0f}" height="10"/>'
-            bar = f'<svg viewBox="0 0 1000 10" width="240" height="10">{bar}</svg>'
-            yield f"<tr><td{meaning}>{name}</td><td>{bar}</td><td>{in_bytes(row.bytes)}</td></tr>"
-        yield "</tbody></table>"
+        yield from _bars(title_of(group), audit.memory_by(group), audit.memory)
     yield "</section>"
+
+
+def _bars(key: str, rows: Sequence[Row], memory: Memory) -> Iterator[str]:
+    phases = [phase for phase in PHASES if any(row.phase == phase for row in rows)]
+    values = list(dict.fromkeys(row.value for row in rows if row.key))
+    rest = [row for row in rows if not row.key]
+    longest = max([_size(rows, value) for value in values] + [row.bytes for row in rest], default=0)
+
+    def share(size: int) -> float:
+        return size / memory.bytes if memory.bytes else 0.0
+
+    yield f'<h3>{escape(key)}</h3>{legend(phases)}<ul class="bars">'
+    for value in sorted(values, key=lambda value: (not value, -_size(rows, value)))[:_LINES]:
+        name = f"<code>{escape(value)}</code>" if value else f"without {escape(key)}"
+        segments = [(row.phase, row.bytes) for row in rows if row.key and row.value == value]
+        yield bar(name, segments, longest, share(_size(rows, value)), lambda size: in_bytes(int(size)))
+    for row in rest:
+        title = escape(MEANINGS[row.value])
+        yield bar(
+            escape(row.value), [(NONE, row.bytes)], longest, share(row.bytes), lambda size: in_bytes(int(size)), title=title
+        )
+    yield "</ul>"
