@@ -86,18 +86,10 @@ def test_a_baseline_finds_what_became_slower(tmp_path, capsys):
         ]
         (tmp_path / name).mkdir()
         traces.write(tmp_path / name, host(*events))
-    ops = [PROGRAM.parts(name)[0].op._asdict() | {"id": n} for n, name in enumerate(("dot.1", "sine.1"))]
-    tags = [{"key": "layer", "value": str(n), "op": n, "state": "kept", "steps": []} for n in range(2)]
-    instructions = [{"name": n, "opcode": n, "ops": [k], "parts": [], "carries": []} for k, n in enumerate(("dot.1", "sine.1"))]
-    audit = {
-        "schema": "hlotag.audit/7",
-        "name": "jit_step",
-        "problems": [],
-        "ops": ops,
-        "tags": tags,
-        "instructions": instructions,
-    }
-    Path("audit.json").write_text(json.dumps(audit))
+    ops = [PROGRAM.parts(name)[0].op._replace(id=n) for n, name in enumerate(("dot.1", "sine.1"))]
+    tags = [Tag("layer", str(n), op, TagState.KEPT) for n, op in enumerate(ops)]
+    instructions = [Instruction(name, name, ops=(n,)) for n, name in enumerate(("dot.1", "sine.1"))]
+    Path("audit.json").write_text(Audit("jit_step", ops, tags, instructions=instructions).to_json())
     assert main(["profile", "before", "--audit", "audit.json", "--json", "p.json"]) == 0
     assert main(["profile", "before", "--audit", "audit.json", "--baseline", "p.json"]) == 0
     assert "0 rows slower" in capsys.readouterr().err
