@@ -154,10 +154,9 @@ class History:
         self._names = [op.name for op in ops]
         # XLA's first modules lack what it inserts.
         self._tags = {number: found for number, found in tags.items() if not ops[number].inserted}
-        self._present = set(self._tags)
-        self._on_all = {(number, key) for number, found in self._tags.items() for key, _ in found}
-        taken = ((number, key) for number, key in self._on_all if keys.is_taken(key))
-        self._takeable = group(taken)
+        self._present: set[int] = set()
+        self._on_all: set[tuple[int, str]] = set()
+        self._takeable: Mapping[int, Sequence[str]] = {}
         self._held: set[tuple[int, str, str]] = set()  # Operations, opcodes and keys that passes take.
         self.is_known, self.is_whole = False, True
         self.gone: dict[int, str] = {}
@@ -165,11 +164,18 @@ class History:
         self.taken: dict[tuple[int, str], str] = {}
         self.merged: Mapping[int, set[int]] = {}
 
+    def _begin(self) -> None:
+        self._present = set(self._tags)
+        self._on_all = {(number, key) for number, found in self._tags.items() for key, _ in found}
+        self._takeable = group((number, key) for number, key in self._on_all if keys.is_taken(key))
+
     def add(self, by: str, named: Iterable[tuple[str, Sequence[int], Mapping[str, str]]]) -> None:
         """Adds the module after a pass: the opcode, operations and entries of each named instruction.
 
         The first module is that which XLA was given.
         """
+        if not self.is_known:
+            self._begin()
         present: set[int] = set()
         tagged: set[tuple[int, str]] = set()
         lacking: set[tuple[int, str]] = set()

@@ -131,7 +131,7 @@ def place_of(name: str) -> tuple[str, str]:
 
     Returns the path of named scopes, and the phase: "forward", "backward", "recomputed", or "" outside of derivatives.
     """
-    return _core.name_path(without_numbers(_CALL.sub("", name)))
+    return _core.name_path(without_numbers(_CALL.sub("", name)) if "\x01" in name else name)
 
 
 def _digest(module: ir.Module, salt: str) -> str:
