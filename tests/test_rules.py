@@ -344,9 +344,10 @@ def test_rules_of_a_file_are_part_of_the_pipeline(tmp_path):
 
 def test_a_rule_that_matched_nothing_is_logged(caplog):
     module = jax.jit(jnp.sin).lower(X).as_text()
-    with caplog.at_level("INFO", logger="hlotag"):
+    with caplog.at_level("DEBUG", logger="hlotag"):
         hlotag.run_passes(module, with_rules("hlotag-attach", [hlotag.Rule({"k": "v"}, op="tanh")]))
     assert "rule 1 matched nothing" in caplog.text
+    assert {record.levelname for record in caplog.records} == {"DEBUG"}
 
 
 def test_a_key_in_a_file_of_rules_warns_at_the_files_line(tmp_path):

@@ -216,7 +216,7 @@ def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[D
         if diagnostic.severity == "warning":
             warn_at(text, TagDropped, file_of_program(diagnostic.file), diagnostic.line)
         else:
-            _logger.info("%s", printable(text, keep="\n\t"))
+            _logger.debug("%s", printable(text, keep="\n\t"))  # A rule may match nothing in each of many small programs.
     return result.diagnostics
 
 
