@@ -27,8 +27,6 @@ from .errors import ScopeError as ScopeError
 from .errors import TagDropped as TagDropped
 from .errors import TagError as TagError
 from .errors import TagIgnored as TagIgnored
-from .errors import UnsupportedError as UnsupportedError
-from .errors import XlaError as XlaError
 from .lowering.dump import dump_to as dump_to
 from .lowering.hlo_stage import Record as Record
 from .lowering.hlo_stage import recorded as recorded
