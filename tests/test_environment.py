@@ -136,7 +136,7 @@ def test_a_variable_alone_is_noticed_when_jax_starts(monkeypatch):
 def test_jax_goes_on_with_an_unusable_jaxlib(run_python):
     code = """
 from hlotag.mlir import library
-library._LIBRARIES = ("libnone.so",)
+library._LIBRARY = "libnone.so"
 import jax
 print(jax.devices())
 import jax.numpy as jnp, hlotag
