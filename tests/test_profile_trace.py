@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import traces
-from hlotag import ArgumentError, ParseError, Profile
+from hlotag import ArgumentError, ParseError
 from hlotag.audits.model import Instruction, Op
-from hlotag.profiles import perfetto, trace
+from hlotag.profiles import Profile, perfetto, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
 

@@ -25,7 +25,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 # The names of `__init__.pyi`, each imported on first use: `hlotag-opt` needs the passes and not JAX.
 _STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 _WHERE = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", _STUB, re.MULTILINE)}
-__all__ = sorted(_WHERE)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = list(_WHERE)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

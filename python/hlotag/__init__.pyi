@@ -5,16 +5,6 @@ from . import audits as audits
 from . import profiles as profiles
 from . import xla as xla
 from .audits.collect import audit as audit
-from .audits.model import Apart as Apart
-from .audits.model import Effect as Effect
-from .audits.model import Op as Op
-from .audits.model import Origin as Origin
-from .audits.model import Tag as Tag
-from .audits.model import TagState as TagState
-from .audits.model import Verdict as Verdict
-from .audits.report import Problem as Problem
-from .audits.report import Report as Report
-from .audits.views import Audit as Audit
 from .errors import ArgumentError as ArgumentError
 from .errors import Diagnostic as Diagnostic
 from .errors import HlotagError as HlotagError
@@ -41,7 +31,6 @@ from .passes.pipeline import run_passes as run_passes
 from .passes.python_passes import register_pass as register_pass
 from .passes.rules import load_rules as load_rules
 from .profiles.record import profile as profile
-from .profiles.views import Profile as Profile
 from .tagging.calls import fuse_limit as fuse_limit
 from .tagging.calls import must_fuse_call as must_fuse_call
 from .tagging.calls import xla_metadata_call as xla_metadata_call

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 Derived = Literal["same", "drop"]
 BACKENDS = ("cpu", "gpu", "tpu")
@@ -109,8 +109,10 @@ def _read(file: Path) -> Iterator[Key]:
     document = tomllib.loads(file.read_text(encoding="utf-8"))
     reserved = document.pop("reserved")
     for name, fields in document.items():
-        given = {field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()}
-        values = {field: tuple(value) if isinstance(value, list) else value for field, value in given.pop("values", {}).items()}
+        given: dict[str, Any] = {field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()}
+        values: dict[str, Any] = {
+            field: tuple(value) if isinstance(value, list) else value for field, value in given.pop("values", {}).items()
+        }
         yield Key(name, Values(**values) if values else None, **given)
     for name, owner in reserved.items():
         yield Key(name, None, ("any",), "all", "drop", f"Belongs to {owner}.", reserved=True)
