@@ -105,7 +105,7 @@ def main():
     print(f"\n{audit.report.sentence}")
     for state in sorted(audit.counts, key=audit.counts.__getitem__, reverse=True):
         print(f"  {audit.counts[state]:5} {state}: {state.meaning}")
-    gone = [tag.op.name.rpartition(".")[2] for tag in audit.in_state(hlotag.TagState.GONE)]
+    gone = [tag.op.name.rpartition(".")[2] for tag in audit.in_state(hlotag.audits.TagState.GONE)]
     always = sum(name in {"constant", "broadcast_in_dim", "iota"} for name in gone)
     print(f"Of the {len(gone)} that are gone, {always} are constants and broadcasts, which XLA always folds into their users.")
     tagged.to_html(out / "profile.html")

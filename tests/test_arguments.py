@@ -132,8 +132,8 @@ def test_types_of_results_are_public(monkeypatch):
     with hlotag.stage():
         audit = hlotag.audit(lambda x: hlotag.tag(x @ x, {"k": "v"}), X)
     (tag,) = audit.tags
-    assert (type(audit), type(tag), type(tag.state)) == (hlotag.Audit, hlotag.Tag, hlotag.TagState)
-    assert isinstance(tag.op, hlotag.Op) and isinstance(tag.origin, hlotag.Origin)
+    assert (type(audit), type(tag), type(tag.state)) == (hlotag.audits.Audit, hlotag.audits.Tag, hlotag.audits.TagState)
+    assert isinstance(tag.op, hlotag.audits.Op) and isinstance(tag.origin, hlotag.audits.Origin)
 
 
 def test_an_option_and_a_parameter_of_one_name_are_told_apart():

@@ -12,11 +12,12 @@ import jax
 import jax.export
 import jax.numpy as jnp
 import pytest
+import shtab
 
 import hlotag
-import requires
 from hlotag.audits.model import TagState
 from hlotag.cli import main, opt_main, terminal
+from hlotag.cli.commands import parser
 from hlotag.passes.rules import with_rules
 from terminal import run_in_terminal
 
@@ -49,7 +50,7 @@ def f(x):
 def step():
     return f, (jnp.ones(3),)
 """
-COMMANDS = ("opt", "passes", "audit", "profile", "keys", "completion")
+COMMANDS = ("opt", "passes", "audit", "profile", "keys")
 
 
 @pytest.fixture(autouse=True)
@@ -112,8 +113,6 @@ WRONG = [
     ("hlotag keys --no", 2, "hlotag keys: error: unrecognized arguments: --no"),
     ("hlotag passes nothing", 1, "hlotag passes: error: no such pass: nothing; there are: hlotag-"),
     ("hlotag keys nothing", 1, "hlotag keys: error: no known key matches 'nothing'"),
-    ("hlotag completion", 2, "required: shell"),
-    ("hlotag completion sh", 2, "invalid choice: 'sh'"),
     ("hlotag opt folder", 1, "hlotag-opt: error: folder: Is a directory"),
     ("hlotag opt absent", 1, "hlotag-opt: error: absent: No such file or directory"),
     ("hlotag opt module.mlir other.mlir", 1, "unexpected argument 'other.mlir'"),
@@ -251,47 +250,15 @@ def test_nothing_is_said_of_what_is_quick_and_to_a_dumb_terminal(patience, envir
 
 # --- Completion --------------------------------------------------------------------------------------------------------------
 
-COMPLETE = """\
-source {script}
-COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-function=$(complete -p "${{COMP_WORDS[0]}}" | sed 's/.*-F \\([^ ]*\\).*/\\1/')
-"$function" "${{COMP_WORDS[0]}}" "${{COMP_WORDS[-1]}}" "${{COMP_WORDS[-2]}}" 2>/dev/null
-printf '%s\\n' "${{COMPREPLY[@]}}"
-"""
+
+def test_shtab_makes_completion_scripts_of_the_parser():
+    for shell in shtab.SUPPORTED_SHELLS:
+        assert all(command in shtab.complete(parser(), shell) for command in COMMANDS)
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        *[("hlotag comp", "completion"), ("hlotag completion z", "zsh"), ("hlotag passes hlotag-strip", "hlotag-strip")],
-        *[("hlotag keys MUST_FU", "MUST_FUSE"), ("hlotag audit --fail", "--fail-if"), ("hlotag audit mod", "module.mlir")],
-        *[("hlotag audit --dump-dir fol", "folder"), ("hlotag opt --hlotag-strip", "--hlotag-strip")],
-        ("hlotag opt --mlir-print-ir-before", "--mlir-print-ir-before --mlir-print-ir-before-all"),
-        ("hlotag-opt --hlotag-reso", "--hlotag-resolve"),
-    ],
-)
-def test_bash_completes(words, found, capsys):
-    bash = requires.tool("bash", "bash")
-    assert main(["completion", "bash", "--program", words.split()[0]]) == 0
-    Path("script").write_text(capsys.readouterr().out)
-    command = [bash, "-c", COMPLETE.format(script="./script", words=words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == set(found.split())
-
-
-def test_other_shells_have_all_commands(capsys):
-    for shell in ("zsh", "tcsh", "fish"):
-        assert main(["completion", shell]) == 0
-        text = capsys.readouterr().out
-        assert all(command in text for command in COMMANDS) and "hlotag-propagate-calls" in text
-
-
-def test_version_and_without_shtab_the_error_says_what_to_install(monkeypatch, capsys):
+def test_version(capsys):
     assert status_of(["hlotag", "--version"]) == status_of(["hlotag-opt", "--version"]) == 0
     assert capsys.readouterr().out == f"hlotag {hlotag.__version__}\n" * 2
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    assert main(["completion", "bash"]) == 1
-    assert capsys.readouterr().err.endswith("pip install 'hlotag[completion]'\n")
 
 
 @pytest.mark.parametrize("before", ["builtin.module(cse,canonicalize)", "hlotag-strip{keys=hlotag-attach}"])

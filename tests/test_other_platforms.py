@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jaxlib for aarch64 and for macOS has every C function that hlotag calls; its library is read as a file, and not run."""
+"""jaxlib for aarch64 has every C function that hlotag calls; its library is read as a file, and not run."""
 
 import struct
 import subprocess
@@ -16,10 +16,8 @@ from hlotag.mlir.symbols import read_symbols
 pytestmark = pytest.mark.slow
 
 EM_AARCH64 = 183  # From <elf.h>.
-CPU_TYPE_ARM64 = 0x0100000C  # From Apple's <mach-o/loader.h>.
 PLATFORMS = {
     "aarch64": ("manylinux_2_27_aarch64", "libjax_common.so", 18, struct.pack("<H", EM_AARCH64)),
-    "macos": ("macosx_11_0_arm64", "libjax_common.dylib", 4, struct.pack("<I", CPU_TYPE_ARM64)),
 }
 RELEASES = ["0.10.2", "0.12.0.1"]  # the oldest and the newest supported
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import hlotag
-from hlotag import ArgumentError, HlotagError, Profile
+from hlotag import ArgumentError, HlotagError
+from hlotag.profiles import Profile
 
 X = np.full((64, 64), 0.01, np.float32)
 WEIGHTS = [X + n for n in range(3)]

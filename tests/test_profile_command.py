@@ -147,7 +147,7 @@ def test_json_that_is_no_profile_is_an_error():
         with pytest.raises(ParseError, match=message):
             as_json.loads(text, "p.json")
     with pytest.raises(ArgumentError, match="has no timeline"):
-        hlotag.Profile(**vars(as_json.loads(json.dumps(whole), "p.json"))).to_perfetto("t.json")
+        hlotag.profiles.Profile(**vars(as_json.loads(json.dumps(whole), "p.json"))).to_perfetto("t.json")
 
 
 def timing(scale: float = 1.0, noise: float = 0.0, count: int = 10, **rows: float) -> Timing:
@@ -203,7 +203,7 @@ def test_times_are_written_in_a_unit_that_fits():
 
 def test_a_long_table_names_what_it_leaves_out():
     rows = tuple(Row("k", f"{n:02}", "forward", 1.0, 0.02, 1.0, steps=(1.0,)) for n in range(50))
-    found = hlotag.Profile("jit_f", ("CPU:0",), (50.0,), rows, notes=("a note",))
+    found = hlotag.profiles.Profile("jit_f", ("CPU:0",), (50.0,), rows, notes=("a note",))
     shown = str(found)
     assert re.search(r"10 more +10.00 +20.0%", shown) and "note: a note" in shown
     assert repr(found) == "<Profile of jit_f: 50 s a step, 1 steps>"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import traces
-from hlotag import ArgumentError, ParseError, Profile
+from hlotag import ArgumentError, ParseError
 from hlotag.audits.model import Instruction, Op, Tag, TagState
 from hlotag.audits.report import Reported
-from hlotag.profiles import perfetto, trace
+from hlotag.profiles import Profile, perfetto, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
 

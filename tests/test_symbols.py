@@ -13,21 +13,13 @@ from hlotag.mlir.symbols import LibraryError, addresses_of, read_symbols
 
 FUNC, OBJECT = 2, 1
 SYMTAB, STRTAB, DYNSYM = 2, 3, 11
-SECTION, PRIVATE, EXPORTED, UNDEFINED, DEBUGGER = 0x0E, 0x1E, 0x0F, 0x01, 0x24
 ELF_HEADER, ELF_SEGMENT, ELF_SECTION = 64, 56, 64
-MACHO_COMMANDS = 72 + 72 + 24
 
 ELF_SYMBOLS = [
     *[("mlirFoo", 0x1010, FUNC, 1), ("other", 0x1020, FUNC, 1), ("mlirBar", 0x1030, FUNC, 1)],
     *[("mlirFooLonger", 0x1040, FUNC, 1), ("mlirData", 0x1050, OBJECT, 1), ("mlirUndefined", 0x1060, FUNC, 0)],
     *[("mlirOutside", 0x2000, FUNC, 1), ("mlirTwice", 0x1070, FUNC, 1), ("mlirTwice", 0x1080, FUNC, 1)],
     *[("mlirAgain", 0x1090, FUNC, 1), ("mlirAgain", 0x1090, FUNC, 1)],
-]
-MACHO_SYMBOLS = [
-    *[("_mlirFoo", 0x1010, PRIVATE), ("_mlirBar", 0x1030, SECTION), ("_mlirAgain", 0x1090, EXPORTED)],
-    *[("_mlirFooLonger", 0x1040, PRIVATE), ("mlirUnderscoreless", 0x1050, PRIVATE), ("_mlirUndefined", 0x1060, UNDEFINED)],
-    *[("_mlirData", 0x1050, DEBUGGER), ("_mlirOutside", 0x2000, PRIVATE)],
-    *[("_mlirTwice", 0x1070, PRIVATE), ("_mlirTwice", 0x1080, PRIVATE)],
 ]
 NAMES = ["mlirFoo", "mlirBar", "mlirData", "mlirUndefined", "mlirOutside", "mlirTwice", "mlirAgain", "mlirAbsent"]
 FOUND = {"mlirFoo": 0x1010, "mlirBar": 0x1030, "mlirAgain": 0x1090}
@@ -48,20 +40,6 @@ def make_elf(symbols: Sequence[tuple[str, int, int, int]] = ELF_SYMBOLS, kind: i
     return header + code + table + strings + sections
 
 
-def make_macho(symbols: Sequence[tuple[str, int, int]] = MACHO_SYMBOLS) -> bytes:
-    """A shared library for arm64: segments of code and of data, symbols and their strings."""
-    table, strings = b"", b"\0"
-    for name, value, type_ in symbols:
-        table += struct.pack("<IBBHQ", len(strings), type_, 1, 0, value)
-        strings += name.encode() + b"\0"
-    header = struct.pack("<8I", 0xFEEDFACF, 0x0100000C, 0, 6, 3, MACHO_COMMANDS, 0, 0)
-    for begin, protection in ((0x1000, 5), (0x2000, 3)):
-        header += struct.pack("<2I16s4Q4I", 0x19, 72, b"name", begin, 0x1000, 0, 0x1000, 7, protection, 0, 0)
-    at = len(header) + 24
-    header += struct.pack("<6I", 2, 24, at, len(symbols), at + len(table), len(strings))
-    return header + table + strings
-
-
 def patched(content: bytes, at: int, layout: str, value: int) -> bytes:
     changed = bytearray(content)
     struct.pack_into(layout, changed, at, value)
@@ -78,14 +56,12 @@ def read(tmp_path: Path) -> Callable[[bytes], dict[str, int]]:
 
 
 def test_a_stripped_library_may_export_functions(read):
-    assert read(make_elf()) == read(make_macho()) == FOUND
+    assert read(make_elf()) == FOUND
     assert read(make_elf(kind=DYNSYM)) == FOUND
-    assert read(make_macho([("_mlirFoo", 0x1010, EXPORTED)])) == {"mlirFoo": 0x1010}
 
 
-ELF, MACHO = make_elf(), make_macho()
+ELF = make_elf()
 SECTIONS = len(ELF) - 3 * ELF_SECTION
-TABLE = 32 + MACHO_COMMANDS - 24
 REFUSED = {
     "empty": (b"", "is empty"),
     "text": (b"MZ this is something else", "not a 64-bit, little-endian ELF file"),
@@ -99,13 +75,6 @@ REFUSED = {
     "no strings": (patched(ELF, SECTIONS + ELF_SECTION + 40, "<I", 9), "without a string table"),
     "far strings": (patched(ELF, SECTIONS + 2 * ELF_SECTION + 24, "<Q", 1 << 63), "its string table lies beyond the end"),
     "far symbols": (patched(ELF, SECTIONS + ELF_SECTION + 32, "<Q", (1 << 64) - 1), "its symbol table lies beyond the end"),
-    "Mach-O program": (patched(MACHO, 12, "<I", 2), r"not a shared library \(Mach-O type 2\)"),
-    "Mach-O command": (patched(MACHO, 36, "<I", 0), "load command of an unknown size"),
-    "Mach-O far command": (patched(MACHO, 36, "<I", 0xFFFFFFFF), "its load commands lie beyond the end"),
-    "Mach-O no table": (patched(MACHO, TABLE, "<I", 0x7F), r"has no symbol table \(it was stripped\)"),
-    "Mach-O far symbols": (patched(MACHO, TABLE + 12, "<I", 0xFFFFFFFF), "its symbol table lies beyond the end"),
-    "Mach-O far strings": (patched(MACHO, TABLE + 20, "<I", 0xFFFFFFFF), "its string table lies beyond the end"),
-    "Mach-O stripped": (make_macho([("_other", 0x1010, EXPORTED)]), r"has no symbol table \(it was stripped\)"),
 }
 
 
@@ -122,14 +91,13 @@ def test_what_is_no_file_is_refused(path):
         read_symbols(path, NAMES)
 
 
-@pytest.mark.parametrize("good", [ELF, MACHO], ids=["ELF", "Mach-O"])
-def test_every_cut_is_refused_and_damage_raises_nothing_else(read, good):
-    for length in range(1, len(good)):
+def test_every_cut_is_refused_and_damage_raises_nothing_else(read):
+    for length in range(1, len(ELF)):
         with pytest.raises(LibraryError):
-            read(good[:length])
+            read(ELF[:length])
     generator = random.Random(0)
     for _ in range(2000):
-        content = bytearray(good)
+        content = bytearray(ELF)
         for _ in range(generator.randint(1, 4)):
             content[generator.randrange(len(content))] = generator.randrange(256)
         with suppress(LibraryError):

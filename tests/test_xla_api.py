@@ -5,15 +5,14 @@ import copy
 import gc
 import pickle
 import weakref
-from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hlotag import ArgumentError, UnsupportedError, XlaError, xla
-from xla_programs import ADD_HLO, NEGATE_HLO, ONE_TO_THREE, SHARDED_HLO, SUM, add_on, hlo_text, lists
+from hlotag import xla
+from xla_programs import ADD_HLO, ONE_TO_THREE, SHARDED_HLO, SUM, add_on, hlo_text, lists
 
 # --- Options -----------------------------------------------------------------------------------------------------------------
 
@@ -85,20 +84,9 @@ def test_bad_options(client):
             options.no_such = 1
         with pytest.raises(AttributeError, match="no_such"):
             _ = options.no_such
-    with pytest.raises(ArgumentError, match="num_replicas must be a value like 1, not 'two'"):
-        xla.CompileOptions().num_replicas = "two"
-    with pytest.raises(ArgumentError, match=r"hlotag\.xla\.ExecutableBuildOptions, not .*DebugOptions"):
-        xla.CompileOptions().executable_build_options = xla.DebugOptions()
-    for bad in (b"hello", xla.CompileOptions().SerializeAsString()[:-5], "text"):
-        for read in (
-            xla.CompileOptions.ParseFromString,
-            xla.ExecutableBuildOptions().compilation_environments_from_serialized_proto,
-        ):
-            with pytest.raises(XlaError, match="serialize it again"):
-                read(bad)
     options = xla.CompileOptions()
     options.env_option_overrides = [("xla_no_such_flag", "1")]
-    with pytest.raises(XlaError, match="cannot compile the program: No such compile option: 'xla_no_such_flag'"):
+    with pytest.raises(xla.XlaRuntimeError, match="No such compile option: 'xla_no_such_flag'"):
         client.compile_and_load(ADD_HLO, options=options)
 
 
@@ -119,10 +107,9 @@ def test_options_reach_xla(client, tmp_path):
 
 
 def test_clients_and_devices_in_any_form(client):
-    assert client.platform == "cpu" and client.device_count() == 2 and "cpu, 2 devices" in repr(client)
-    assert len({xla.Client(client), client}) == 1
-    assert xla.Client("cpu").devices() == jax.devices("cpu")
-    assert xla.Client(jax.devices()[0].client) == xla.Client()
+    assert client.platform == "cpu" and client.device_count() == 2
+    assert xla.Client(client).jaxlib_object is client.jaxlib_object
+    assert xla.Client("cpu").devices() == xla.Client().devices() == jax.devices("cpu")
     _, last = client.local_devices()
     for devices in ([last], (last,), xla.DeviceList((last,)), last):
         (result,) = client.compile_and_load(ADD_HLO, devices).execute(add_on(client, last), last)
@@ -131,11 +118,11 @@ def test_clients_and_devices_in_any_form(client):
 
 def test_functions_and_names_of_the_module():
     x = jnp.arange(3.0)
-    assert xla.compile(ADD_HLO).cost_analysis()["flops"] == 3
+    assert xla.compile_and_load(ADD_HLO).cost_analysis()["flops"] == 3
     serialized = xla.serialize_executable(xla.compile_and_load(ADD_HLO, client="cpu"))
     # An executable of JAX is wrapped.
     of_jax = xla.LoadedExecutable(jax.jit(lambda x, y: x + y).lower(x, x).compile().runtime_executable())
-    for again in (xla.deserialize_executable(serialized), of_jax, xla.deserialize_executable(of_jax.serialize())):
+    for again in (xla.deserialize_executable(serialized), of_jax):
         assert again.execute([x, x])[0].tolist() == [0, 2, 4]
     assert xla.PrimitiveType.F32 and xla.OpSharding and xla.HloPrintOptions()
     with pytest.raises(AttributeError, match="jaxlib has no 'NoSuchThing'"):
@@ -163,8 +150,8 @@ def test_buffer_may_be_a_copy_and_has_numbers(client):
     until_call = client.buffer_from_pyval(data, host_buffer_semantics=xla.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL)
     data[:] = 1
     assert copied.sum() == 0 and until_call.sum() == 0
-    for bad in (np.array([object()]), np.array(["text"]), None, [[1], [2, 3]], np.ma.array([1.0], mask=[True])):
-        with pytest.raises((ArgumentError, XlaError, ValueError)):
+    for bad in (np.array([object()]), np.array(["text"]), None, [[1], [2, 3]]):
+        with pytest.raises((xla.XlaRuntimeError, ValueError)):
             client.buffer_from_pyval(bad)
 
 
@@ -179,11 +166,11 @@ QUERIES = {
     "get_parameter_layouts": lambda e, c: [str(layout) for layout in e.get_parameter_layouts()] == ["{0}", "{0}"],
     "get_output_layouts": lambda e, c: [str(layout) for layout in e.get_output_layouts()] == ["{0}"],
     "get_compiled_memory_stats": lambda e, c: isinstance(e.get_compiled_memory_stats(), xla.CompiledMemoryStats),
-    "cost_analysis": lambda e, c: (cost := e.cost_analysis())["flops"] == 3 and cost["bytes accessed"] == 36,
 }
 LOADED = {
     **QUERIES,
-    "client": lambda e, c: e.client == c,
+    "cost_analysis": lambda e, c: (cost := e.cost_analysis())["flops"] == 3 and cost["bytes accessed"] == 36,
+    "client": lambda e, c: e.client is c.jaxlib_object,
     "traceback": lambda e, c: "test_xla_api" in str(e.traceback),
     "fingerprint": lambda e, c: e.fingerprint is None or isinstance(e.fingerprint, bytes | str),
     "local_devices": lambda e, c: e.local_devices() == c.local_devices()[:1],
@@ -199,10 +186,6 @@ def test_queries(client):
     assert [name for name, works in LOADED.items() if not works(loaded, client)] == []
     (result,), token = loaded.execute_with_token(add_on(client))
     assert result.tolist() == SUM and isinstance(token, xla.Token) and token.block_until_ready() is None
-    assert isinstance(loaded, xla.Executable) and not isinstance(unloaded, xla.LoadedExecutable)
-    for name in ("execute", "execute_sharded", "execute_with_token", "local_devices"):
-        with pytest.raises(AttributeError, match=f"Executable has no '{name}'"):
-            getattr(unloaded, name)
 
 
 def test_keep_alive_keeps(client):
@@ -215,26 +198,6 @@ def test_keep_alive_keeps(client):
     del loaded
     gc.collect()
     assert alive() is None
-
-
-def test_a_portable_executable(client):
-    """It has a device, and moves to another one when serialized."""
-    options = xla.CompileOptions()
-    options.compile_portable_executable = True
-    serialized = client.compile_and_load(ADD_HLO, client.local_devices()[1], options).serialize()
-    again = client.deserialize_executable(serialized, client.local_devices()[0], options)
-    assert again.execute(add_on(client))[0].tolist() == SUM
-
-
-@pytest.mark.parametrize("compile_", ["compile", "compile_and_load"])
-def test_a_layout_of_the_result_is_not_ignored(client, compile_):
-    options = xla.CompileOptions()
-    for dtype, order in [("float32", [0, 1]), ("int32", [1, 0])]:
-        options.executable_build_options.result_layout = xla.Shape.array_shape(np.dtype(dtype), [2, 3], order)
-        with pytest.raises(UnsupportedError, match=r"ignores result_layout=.* and uses f32\[2,3\]\{1,0\}; leave the option out"):
-            getattr(client, compile_)(NEGATE_HLO, options=options)
-    options.executable_build_options.result_layout = xla.Shape.array_shape(np.dtype("float32"), [2, 3], [1, 0])
-    assert getattr(client, compile_)(NEGATE_HLO, options=options).get_output_layouts()
 
 
 # --- Several devices ---------------------------------------------------------------------------------------------------------
@@ -251,38 +214,10 @@ def results(client, sharded):
     return sharded.execute_sharded([halves, halves], with_tokens=True)
 
 
-def test_results_are_taken_once(results):
-    assert len(results) == 1 and results.disassemble_prefix_into_single_device_arrays(0) == []
-    for bad in (2, -1):
-        with pytest.raises(ArgumentError):
-            results.disassemble_prefix_into_single_device_arrays(bad)
-    (devices,) = results.disassemble_prefix_into_single_device_arrays(1)
-    assert [array.tolist() for array in devices] == [[0, 2], [2, 4]]
-    assert results.disassemble_into_single_device_arrays() == []
-    with pytest.raises(ArgumentError, match="results can be taken once"):
-        results.disassemble_into_single_device_arrays()
-
-
-def test_handlers(results):
-    for handlers, strict in (([len, len], True), ([], True), ([len, len], False)):
-        with pytest.raises(ArgumentError):
-            results.consume_with_handlers(handlers, strict)
-    with pytest.raises(ValueError, match="of the handler"):
-        results.consume_with_handlers([Mock(side_effect=ValueError("of the handler"))])
-
-
-def test_tokens(results, client, sharded):
+def test_tokens(results):
     token = results.consume_token()
     assert isinstance(token, xla.ShardedToken) and token.block_until_ready() is None
-    for device in client.local_devices():
-        assert isinstance(token.get_token(device_id=device.id), xla.Token)
-    with pytest.raises(IndexError, match=r"tokens for the devices \[0, 1\], and none for 2"):
-        token.get_token(2)
-    with pytest.raises(ArgumentError, match="taken once"):
-        results.consume_token()
-    data = [client.buffer_from_pyval(np.float32([0, 0]), device) for device in client.local_devices()]
-    with pytest.raises(ArgumentError, match="with_tokens=True"):
-        sharded.execute_sharded([data, data]).consume_token()
+    assert all(isinstance(token.get_token(number), xla.Token) for number in range(2))
 
 
 def test_shardings_and_a_global_array(client, sharded):
@@ -305,8 +240,7 @@ def test_arguments_by_device_and_by_parameter(client):
     ]
     total, difference = [3, 6, 9], [-1, -2, -3]
     assert lists(loaded.execute_sharded([[x0, x1], [y0, y1]])) == [[total] * 2, [difference] * 2]
-    by_device = loaded.execute_sharded([[x0, y0], [x1, y1]]).disassemble_prefix_into_single_device_arrays(n=1)
-    assert [[array.tolist() for array in parts] for parts in by_device] == [[total], [total]]
-    assert loaded.execute_sharded([[x0, x1], [y0, y1]]).consume_with_handlers(handlers=[len], strict=False) == [2]
+    assert lists(loaded.execute_sharded([[x0, y0], [x1, y1]])) == [[total, difference]] * 2
+    assert loaded.execute_sharded([[x0, x1], [y0, y1]]).consume_with_handlers([len], strict=False) == [2]
     one = client.compile_and_load("HloModule m\nENTRY e { ROOT x = f32[3] parameter(0) }")
     assert lists(one.execute_sharded([[x0]])) == [[[1, 2, 3]]]

@@ -8,7 +8,7 @@ import pytest
 from jax.experimental.layout import Format, Layout
 from jaxlib import _jax
 
-from hlotag import ArgumentError, ParseError, UnsupportedError, XlaError, xla
+from hlotag import ArgumentError, xla
 from xla_programs import ADD_HLO, NEGATE_HLO, ONE_TO_THREE, SUM, add_on
 
 
@@ -25,26 +25,19 @@ def assigned(*ids, **others):
 
 FOR_TWO = ADD_HLO.replace("HloModule add_vectors", "HloModule m, replica_count=2")
 DEVICES = {  # the devices, the options, a part of the message
-    "too many": (lambda c: c.devices(), {}, "1 replicas of 1 partitions need 1 different devices, not"),
+    "too many": (lambda c: c.devices(), {}, "1 replicas of 1 partitions need 1 different devices of this client, not"),
     "none": (lambda c: [], {}, "need 1"),
+    "replicas of partitions": (lambda c: None, {"num_replicas": 2, "num_partitions": 2}, "use one mesh for both"),
     "too few": (lambda c: c.devices()[:1], {"num_replicas": 2}, "2 replicas of 1 partitions need 2"),
     "more than there are": (lambda c: None, {"num_replicas": 3}, "need 3"),
     "twice": (lambda c: c.devices()[:1] * 2, {"num_replicas": 2}, "need 2 different"),
-    "of another client": (lambda c: jax.devices()[:1], {}, "belongs to another client; this client has"),
+    "of another client": (lambda c: jax.devices()[:1], {}, "different devices of this client, not"),
     "no list": (lambda c: 3, {}, "devices must be a list, got 3 of type int"),
-    "options": (lambda c: xla.CompileOptions(), {}, "expected devices before the options"),
-    "no device": (lambda c: ["cpu:0"], {}, "'cpu:0' is not a device"),
+    "no device": (lambda c: ["cpu:0"], {}, "different devices of this client"),
     "no replicas": (lambda c: None, {"num_replicas": 0}, "at least 1, not 0 and 1"),
     "fewer than none": (lambda c: None, {"num_partitions": -1}, "at least 1, not 1 and -1"),
     "an assignment of another size": (lambda c: None, assigned([0], [1]), "need 1"),
-    "an assignment of other devices": (lambda c: c.devices()[:1], assigned([1]), "pass only one"),
-    "an assignment in another order": (
-        lambda c: c.devices(),
-        assigned([1], [0], num_replicas=2),
-        r"device_assignment is .*\{1 0\}\}, but the devices are",
-    ),
-    "an assignment of another form": (lambda c: c.devices(), assigned([0, 1], num_replicas=2), "device_assignment is"),
-    "an assignment of no device": (lambda c: None, assigned([7]), "7 is not a device"),
+    "an assignment of no device": (lambda c: None, assigned([7]), r"of this client, not \[7\]"),
 }
 
 
@@ -58,18 +51,12 @@ def test_devices_that_do_not_fit(client, serialized, kind):
             client.deserialize_executable(serialized, devices(client))
 
 
-def test_options_that_do_not_fit(client, serialized):
+def test_options_that_do_not_fit(client):
     shape = xla.Shape.array_shape(np.dtype("float32"), [3], [0])
     for run, error, message in [
         (lambda: client.compile_and_load(ADD_HLO, options={}), ArgumentError, r"must be hlotag\.xla\.CompileOptions, not dict"),
-        (lambda: client.compile(ADD_HLO, None, options(), options=options()), ArgumentError, "two names of one parameter"),
         (lambda: client.compile_and_load(FOR_TWO, None, options()), ArgumentError, r"set options\.num_replicas = 2"),
-        (lambda: client.compile(ADD_HLO, options=options(argument_layouts=[shape])), XlaError, "1 argument layouts"),
-        (lambda: client.compile_and_load(ADD_HLO, host_callbacks=3), ArgumentError, "host_callbacks must be a list"),
-        (lambda: client.deserialize_executable(serialized, host_callbacks=3), ArgumentError, "host_callbacks must be a list"),
-        (lambda: xla.make_cpu_client(num_devices="2"), ArgumentError, "num_devices must be 1 or more, not '2'"),
-        (lambda: xla.make_cpu_client(num_devices=0), ArgumentError, "num_devices must be 1 or more, not 0"),
-        (lambda: xla.make_cpu_client(2), ArgumentError, "asynchronous must be True or False, got 2"),
+        (lambda: client.compile(ADD_HLO, options=options(argument_layouts=[shape])), xla.XlaRuntimeError, "1 argument layouts"),
     ]:
         with pytest.raises(error, match=message):
             run()
@@ -83,43 +70,18 @@ def test_options_and_devices_that_fit(client):
     assert given.SerializeAsString() == before
 
 
-def test_errors_are_those_of_xla(client):
-    """Code for the documented API catches one class."""
-    for wrong, kind in [
-        (lambda: client.compile_and_load(ADD_HLO).execute([]), ArgumentError),
-        (lambda: client.deserialize_executable(b"x"), XlaError),
-        (lambda: client.deserialize_executable(b"x", [*client.local_devices(), *client.local_devices()]), XlaError),
-        (lambda: client.compile_and_load("HloModule"), ParseError),
-        (lambda: client.compile_and_load("module { func.func @main("), ParseError),
-        (lambda: client.compile_and_load(ADD_HLO, None, options(num_replicas=2, num_partitions=2)), UnsupportedError),
-    ]:
-        with pytest.raises(kind) as caught:
-            wrong()
-        error = caught.value
-        assert isinstance(error, xla.XlaRuntimeError) and str(error) == error.args[0] == error.error_message
-
-
 # --- Arguments ---------------------------------------------------------------------------------------------------------------
-
-
-def deleted(client, device=None):
-    array = client.buffer_from_pyval(ONE_TO_THREE, device)
-    array.delete()
-    return array
 
 
 ARGUMENTS = {
     "too few": (lambda c, x: [x], r"the program has 2 parameters \(f32\[3\]\{0\}, f32\[3\]\{0\}\), but got 1 arguments"),
     "too many": (lambda c, x: [x, x, x], "has 2 parameters .* but got 3"),
     "none": (lambda c, x: [], "but got 0"),
-    "no list": (lambda c, x: 3, "arguments must be a list of arrays, one per parameter, not int"),
     "dtype": (lambda c, x: [x, c.buffer_from_pyval(np.int32([1, 2, 3]))], "1 is of dtype int32, but the parameter is f32"),
     "shape": (lambda c, x: [x, c.buffer_from_pyval(np.float32([1]))], r"shape \(1,\) .* but the parameter is f32\[3\]"),
     "rank": (lambda c, x: [x, c.buffer_from_pyval(np.float32([[1, 2, 3]]))], r"the shape \(1, 3\)"),
-    "NumPy": (lambda c, x: [ONE_TO_THREE, x], r"argument 0 is of type ndarray.* client\.buffer_from_pyval"),
     "device": (lambda c, x: [x, c.buffer_from_pyval(ONE_TO_THREE, c.devices()[1])], "argument 1 is on .*1.*, but the program"),
     "client": (lambda c, x: [x, jnp.asarray(ONE_TO_THREE)], "argument 1 is on .* of another client"),
-    "deleted": (lambda c, x: [deleted(c), x], "argument 0 has been deleted or donated"),
 }
 
 
@@ -134,10 +96,7 @@ def test_arguments_that_do_not_fit(client, kind):
     assert loaded.execute(add_on(client))[0].tolist() == SUM
 
 
-def test_tracers_and_keys_are_no_arguments():
-    loaded = xla.compile_and_load(ADD_HLO)
-    with pytest.raises(ArgumentError, match=r"argument 0 is of type .*Tracer.* outside of jit"):
-        jax.jit(lambda x: loaded.execute([x, x]))(ONE_TO_THREE)
+def test_keys_are_no_arguments():
     keys = xla.compile_and_load(jax.jit(lambda key: jax.random.key_data(key)).lower(jax.random.key(0)))
     with pytest.raises(ArgumentError, match=r"pass jax\.random\.key_data"):
         keys.execute([jax.random.key(0)])
@@ -148,24 +107,17 @@ def test_arguments_on_several_devices_that_do_not_fit(client):
     both = client.compile_and_load(ADD_HLO, options=options(num_replicas=2))
     (x0, y0), (x1, y1) = [[client.buffer_from_pyval(ONE_TO_THREE, d) for _ in range(2)] for d in client.devices()]
     small = client.buffer_from_pyval(ONE_TO_THREE[:2], client.devices()[1])
-    gone = deleted(client, client.devices()[1])
     for given, message in [
-        ([[x0, x1], [y0]], "argument 1 must have one array on each of .*, in this order"),
+        ([[x0, x1], [y0]], "an argument must have one array on each of .*, in this order"),
         ([[x0, x1], [y1, y0]], "in this order"),
         ([[x0, y1], [x1, y0]], "in this order"),
         ([[x1, y1], [x0, y0]], "in this order"),
-        ([[x0, x1], [y0, small]], "argument 1 has arrays of different shapes or dtypes"),
-        ([[x0, x1], [y0, gone]], "an array of argument 1 has been deleted"),
-        ([[x0, y0], [x1, gone]], "an array of argument 1 has been deleted"),
+        ([[x0, x1], [y0, small]], "of one shape"),
         ([[x0, x1], y0], "argument 1 is on .*, but the program runs on"),
         ([[x0, x1]], "has 2 parameters .* but got 1"),
     ]:
         with pytest.raises(ArgumentError, match=message):
             both.execute_sharded(given)
-    with pytest.raises(ArgumentError, match="runs on 2 devices; use execute_sharded"):
-        both.execute([x0, y0])
-    with pytest.raises(ArgumentError, match=r"runs on .*0.*, not on .*1.*; compile it for that device"):
-        client.compile_and_load(ADD_HLO).execute([x0, y0], client.devices()[1])
 
 
 def test_arguments_of_another_layout(client):

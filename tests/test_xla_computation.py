@@ -14,7 +14,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import hlotag
-from hlotag import ArgumentError, UnsupportedError, xla
+from hlotag import ArgumentError, xla
 from xla_programs import hlo_text, lists
 
 
@@ -135,18 +135,13 @@ def test_backend_need_not_be_there(backend, call):
 
 
 BAD = {
-    "static_argnums out of range": ({"static_argnums": 2}, "static_argnums has 2, and the function was called with 1 positional"),
-    "donate_argnums out of range": ({"donate_argnums": (-2,)}, "donate_argnums has -2"),
-    "static_argnums of names": ({"static_argnums": "x"}, "static_argnums must be an int or ints, not 'x'"),
-    "static and donated": ({"static_argnums": 0, "donate_argnums": 0}, r"both have \[0\]"),
-    "tuple_args of a number": ({"tuple_args": 1}, "tuple_args must be True or False, got 1"),
-    "return_shape of an array": ({"return_shape": np.ones(2)}, "return_shape must be True or False, got array"),
-    "axis_env of names": ({"axis_env": ["i"]}, r"axis_env must have pairs of a name and a size .* not \('i',\)"),
-    "axis_env of no size": ({"axis_env": [("i", 0)]}, r"size of at least 1, .* not \('i', 0\)"),
-    "axis_env twice": ({"axis_env": [("i", 2), ("i", 2)]}, "a name twice"),
+    "static_argnums out of range": ({"static_argnums": 2}, r"argument numbers \[2\] do not fit a call with 1 positional"),
+    "donate_argnums out of range": ({"donate_argnums": (-2,)}, r"\[-2\] do not fit"),
+    "axis_env of no size": ({"axis_env": [("i", 0)]}, "a size of at least 1"),
+    "axis_env twice": ({"axis_env": [("i", 2), ("i", 2)]}, "each name once"),
     "backend": ({"backend": "npu"}, "backend must be 'cpu', .* got 'npu'"),
-    "in_parts of axes": ({"in_parts": (P("x"),)}, "in_parts, number 0: PartitionSpec must have the number .*in_shardings"),
-    "in_parts of too many dimensions": ({"in_parts": (P(2, 2),)}, "has 2 dimensions, but the array has 1"),
+    "in_parts of axes": ({"in_parts": (P("x"),)}, "in_parts, number 0: .* must have the number of parts .*in_shardings"),
+    "in_parts of too many dimensions": ({"in_parts": (P(2, 2),)}, "must have the number of parts of each of 1 dimensions"),
     "in_parts of another structure": ({"in_parts": (None, None)}, "in_parts must be a pytree prefix"),
     "parts that differ": ({"in_parts": (P(2),), "out_parts": P(4)}, r"all have the same number of parts, not \[2, 4\]"),
 }
@@ -262,7 +257,7 @@ def test_replicas_of_partitions(client):
     f = lambda x: lax.psum(x, "i")
     computation = hlotag.xla_computation(f, axis_env=[("i", 2)], in_parts=(P(2),), out_parts=P(2))(np.zeros(4, np.float32))
     assert (computation.num_replicas, computation.num_partitions) == (2, 2)
-    with pytest.raises(UnsupportedError, match=r"2 replicas of 2 partitions.*use one mesh for both, with jax\.shard_map"):
+    with pytest.raises(ArgumentError, match=r"2 replicas of 2 partitions.*use one mesh for both, with jax\.shard_map"):
         client.compile_and_load(computation)
 
 

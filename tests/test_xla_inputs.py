@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forms of a program that can be compiled; other input is refused, and aborts nothing."""
 
-import gzip
-from pathlib import Path
-from unittest.mock import Mock
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,9 +9,8 @@ from jax.extend.mlir import ir
 from jaxlib import _hlo, _jax
 
 import hlotag
-from hlotag import ArgumentError, ParseError, UnsupportedError, XlaError, _compat, xla
+from hlotag import ArgumentError, ParseError, _compat, xla
 from hlotag.mlir.modules import to_bytecode
-from hlotag.xla.serialized import remove_stamp, stamp
 from xla_programs import ADD_HLO, ADD_STABLEHLO, ONE_TO_THREE, SUM, add_on, hlo_text, lists
 
 ENTRY = ADD_HLO.split("\n\n", 1)[1]
@@ -60,7 +55,6 @@ INPUTS = {
     "HLO text after a comment": lambda: f"// a comment\n/* and\nanother */\n{ADD_HLO}",
     "HloModuleProto": hlo_proto,
     "HloModuleProto as bytearray": lambda: bytearray(hlo_proto()),
-    "HloProto, as XLA dumps it": lambda: b"\x0a" + bytes([len(hlo_proto()) % 128 | 128, len(hlo_proto()) // 128]) + hlo_proto(),
     "HloModule": lambda: _hlo.hlo_module_from_text(ADD_HLO),
     "XlaComputation": lambda: _hlo.XlaComputation(hlo_proto()),
     "StableHLO text": lambda: ADD_STABLEHLO,
@@ -153,19 +147,6 @@ np.savez('there.npz', *loaded.execute([client.buffer_from_pyval(np.load('x.npy')
     assert all(np.array_equal(result, there[f"arr_{number}"]) for number, result in enumerate(here))
 
 
-def test_executables_that_jaxlib_or_hlotag_serialized_are_loaded(client, serialized):
-    """The stamp is behind jaxlib's own bytes; bytes without it are read too."""
-    raw, devices = client.jaxlib_object, client.local_devices()[:1]
-    # jaxlib's own bytes of a deserialized executable cannot be loaded; the ones that it was made from can.
-    again = client.deserialize_executable(serialized).serialize()
-    for loaded in (
-        raw.deserialize_executable(serialized, devices),
-        client.deserialize_executable(raw.compile_and_load(ADD_STABLEHLO, devices).serialize()),
-        client.deserialize_executable(again),
-    ):
-        assert loaded.execute(add_on(client))[0].tolist() == SUM
-
-
 def test_a_sharded_executable_is_deserialized(client):
     both = ADD_HLO.replace("HloModule add_vectors", "HloModule add_vectors, replica_count=2")
     loaded = client.deserialize_executable(client.compile_and_load(both).serialize(), client.local_devices()[::-1])
@@ -178,78 +159,48 @@ def test_a_sharded_executable_is_deserialized(client):
 
 # --- Input that cannot be compiled -------------------------------------------------------------------------------------------
 
+SYNTAX, NOT_HLO = "the HLO text has a syntax error: was parsing", "cannot be read as an HloModuleProto .*; pass HLO text"
 REFUSED = {
-    "empty text": (" \n", "the text is empty; pass HLO text"),
-    "no bytes": (b"", "the text is empty"),
-    "prose": ("add two vectors", "neither HLO nor MLIR, it begins with 'add two vectors'"),
-    "a jaxpr": (str(jax.make_jaxpr(jnp.sin)(1.0)), r"neither HLO nor MLIR"),
-    "a file name": ("/tmp/module_0001.jit_f.before_optimizations.txt", "of a file, its contents"),
-    "a dot graph": (_hlo.XlaComputation(hlo_proto()).as_hlo_dot_graph(), "neither HLO nor MLIR"),
-    "truncated proto": (hlo_proto()[:-40], "not an HloModuleProto, or truncated"),
-    "half a proto": (hlo_proto()[: len(hlo_proto()) // 2], "not an HloModuleProto, or truncated"),
-    "another proto": (xla.CompileOptions().SerializeAsString(), r"not an HloModuleProto.*; pass HLO text"),
-    "random bytes": (bytes(range(128, 200)), r"they begin with b'\\x80"),
-    "gzip": (gzip.compress(ADD_HLO.encode()), "not an HloModuleProto"),
-    "a path": (Path("module.txt"), "cannot compile a PosixPath: pass HLO text"),
-    "a function": (jnp.sin, r"lower a function: jax\.jit\(f\)\.lower"),
+    "empty text": (" \n", SYNTAX),
+    "prose": ("add two vectors", SYNTAX),
+    "truncated proto": (hlo_proto()[:-40], NOT_HLO),
+    "another proto": (xla.CompileOptions().SerializeAsString(), NOT_HLO),
+    "random bytes": (bytes(range(128, 200)), NOT_HLO),
+    "a function": (jnp.sin, r"cannot compile a .*: pass HLO text.*; lower a function: jax\.jit\(f\)\.lower"),
     "syntax error in HLO": (ADD_HLO.replace("add(x, y)", "add(x, y"), r"(?s)has a syntax error: was parsing 6:.*ROOT sum = .*\^"),
-    "unknown opcode": (ADD_HLO.replace("add(", "addd("), r"(?s)syntax error: was parsing 6:.*Unknown opcode: addd.*\^"),
-    "no entry": ("HloModule m", "syntax error"),
     "elided constants": (ADD_HLO.replace("parameter(1)", "constant({...})"), r"numbers: constant\(.*print_large_constants=True"),
-    "a parameter twice": (ADD_HLO.replace("parameter(1)", "parameter(0)"), "Duplicate parameter number 0"),
-    "HLO of wrong shapes": (
-        ADD_HLO.replace("sum = f32[3]{0}", "sum = f32[4]{0}"),
-        r"""the HLO is not valid:\nloc\("sum"\): error: 'stablehlo.add' op requires the same shape""",
-    ),
+    "HLO of wrong shapes": (ADD_HLO.replace("sum = f32[3]{0}", "sum = f32[4]{0}"), r'loc\("sum"\): error: .* the same shape'),
     "HLO that XLA refuses without a place": (
         "HloModule m\nb { p = f32[] parameter(0)\n q = f32[] parameter(1)\n ROOT r = f32[] add(p, q) }\nENTRY main {\n"
         " p = pred[] parameter(0)\n x = f32[] parameter(1)\n"
         "ROOT c = f32[] conditional(p, x), true_computation=b, false_computation=b }",
-        r"has a syntax error: \S",
+        "has a syntax error: XLA gives no reason",
     ),
     "syntax error in StableHLO": (
         ADD_STABLEHLO.replace("stablehlo.add", "stablehlo.addd"),
         r"<StableHLO text>:3:12: error: .*addd.*\n    %sum = stablehlo\.addd",
     ),
-    "StableHLO of wrong types": (ADD_STABLEHLO.replace("return %sum", "return"), "(?s)<StableHLO text>:4:.*error"),
     "truncated bytecode": (to_bytecode(module())[:-50], "<MLIR bytecode>"),
     "truncated artifact": (exported().mlir_module_serialized[:-50], r"cannot be read: (?s:.*)written for StableHLO 1\."),
-    "a serialized export": (bytes(exported().serialize()), "not an HloModuleProto"),
-    "an export for any size": (
-        jax.export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct(jax.export.symbolic_shape("n"), "float32")),
-        r"for several platforms or sizes: .*n.*; lower it for one: jax\.jit\(exported\.call\)",
-    ),
-    "an export for two platforms": (jax.export.export(jax.jit(jnp.sin), platforms=["cpu", "tpu"])(1.0), "cpu, tpu"),
-    # XLA ends the process if it is given one of these.
-    "recursion": (
-        "module { func.func @main() { func.call @other() : () -> () return } "
-        "func.func @other() { func.call @main() : () -> () return } }",
-        "the program calls itself: .*main -> .*",
-    ),
-    "no body": ("module { func.func private @main(tensor<f32>) -> tensor<f32> }", "the function @main has no body"),
-    "replicas": ('module attributes {mhlo.num_replicas = "x"} { func.func @main() { return } }', 'be an integer, not "x"'),
-    "partitions": ("module attributes {mhlo.num_partitions = -3 : i32} { func.func @main() { return } }", "not 1 and -3"),
+    # XLA would end the process.
     "a header with replicas": (ADD_HLO.replace("HloModule add_vectors", "HloModule m, replica_count=-1"), "not -1 and 1"),
-    "no main": ("module {}", r"(?s)cannot compile the program: .*main.*Look at the program"),
+    "no main": ("module {}", "must have a main function"),
     "another pass": ("module {}", "hlotag-stripp"),
 }
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_refused(client, kind, monkeypatch):
+def test_refused(client, kind):
     given, message = REFUSED[kind]
-    monkeypatch.setattr("subprocess.Popen", None)  # No child process tries a program.
-    with pytest.raises((ParseError, ArgumentError, XlaError), match=message):
+    with pytest.raises((ParseError, ArgumentError, xla.XlaRuntimeError), match=message):
         client.compile_and_load(given, pipeline="hlotag-stripp" if kind == "another pass" else None)
 
 
-def test_modules_and_executables_are_refused(client, serialized):
+def test_an_invalid_module_is_refused(client):
     broken = module()
     broken.body.operations[0].attributes["function_type"] = ir.TypeAttr.parse("() -> ()", broken.context)
     with pytest.raises(ParseError, match=r"the ir\.Module is not valid"):
         client.compile_and_load(broken)
-    with pytest.raises(ParseError, match="serialized executable, which is compiled already; use deserialize_executable"):
-        client.compile_and_load(serialized)
 
 
 def test_functions_of_python_are_not_in_text_or_bytes():
@@ -261,7 +212,7 @@ def test_functions_of_python_are_not_in_text_or_bytes():
         with pytest.raises(ArgumentError, match=r"calls Python functions, .* pass the jax\.stages\.Lowered"):
             xla.compile_and_load(text)
     loaded = xla.compile_and_load(given)
-    with pytest.raises(XlaError, match="calls Python functions, which are not in its bytes; pass them as host_callbacks"):
+    with pytest.raises(ArgumentError, match="calls Python functions, which are not in its bytes; pass them as host_callbacks"):
         xla.deserialize_executable(loaded.serialize())
     callbacks = _compat.runtime.compile_arguments(given)["host_callbacks"]
     for again in (
@@ -272,37 +223,6 @@ def test_functions_of_python_are_not_in_text_or_bytes():
     ):
         assert again.execute([x])[0].tolist() == [0, 2, 4]
     assert len(seen) == 4
-
-
-# --- Serialized executables --------------------------------------------------------------------------------------------------
-
-
-def test_serialized_executables_that_cannot_be_loaded(client, serialized):
-    damaged = bytearray(serialized)
-    damaged[len(damaged) // 3] ^= 255
-    executable, origin = remove_stamp(serialized)
-    for given, message in [
-        (b"", "cannot load these 0 bytes as an executable"),
-        (b"hello", "cannot load these 5 bytes .*\nPass all bytes that"),
-        (serialized[: len(serialized) // 2], "cannot load these"),
-        (serialized[:-3], "is damaged"),
-        (serialized[10:], "is damaged: its checksum does not match; serialize it again"),
-        (bytes(damaged), "is damaged"),
-        (serialized.replace(b'"counts": [1', b'"counts": [2'), "is damaged"),
-        (stamp(executable, {**origin, "jaxlib": "0.1.2"}), r"by jaxlib 0\.1\.2 for cpu .*, but this is jaxlib .*; compile"),
-        (stamp(executable, {**origin, "platform": "tpu 7"}), "for tpu 7, but this is jaxlib .* on cpu"),
-    ]:
-        with pytest.raises(XlaError, match=message):
-            client.deserialize_executable(given)
-    with pytest.raises(ArgumentError, match="serialized must be bytes, not str"):
-        client.deserialize_executable("text")
-
-
-def test_what_cannot_be_serialized_says_so(client):
-    refusing = Mock(hlo_modules=client.compile(ADD_HLO).hlo_modules)
-    refusing.serialize.side_effect = jax.errors.JaxRuntimeError("INTERNAL: LessThan is not serializable")
-    with pytest.raises(UnsupportedError, match=r"(?s)cannot serialize .*: LessThan is not.*Save the program instead"):
-        xla.Executable(refusing, client.jaxlib_object).serialize()
 
 
 # One product with a sparse matrix, which JAX has for CPU and lowers only on request.

@@ -296,7 +296,7 @@ class Verdict:
     vanished: float
 
 
-def judge(module: Module, times: Times, profile: hlotag.Profile) -> Verdict:
+def judge(module: Module, times: Times, profile: hlotag.profiles.Profile) -> Verdict:
     """Compares a profile with the truth about the same trace, event by event: errors in two events do not cancel."""
     assert profile.program is not None
     wrong = untold = 0.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/keys.md from the catalogue of keys.
 
-Run in an environment that hlotag is installed in, after a change to python/hlotag/tagging/catalogue.py.
+Run in an environment that hlotag is installed in, after a change to python/hlotag/tagging/keys.toml.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hlotag.tagging.catalogue import CATALOGUE, Key
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "keys.md"
 
 _PAGE = """\
-<!-- Made by tools/keys_page.py from python/hlotag/tagging/catalogue.py; do not edit. -->
+<!-- Made by tools/keys_page.py from python/hlotag/tagging/keys.toml; do not edit. -->
 # Keys
 
 The keys of `mhlo.frontend_attributes` that XLA's compilers read. A value that is not legal is a `TagError` on the line

@@ -5,10 +5,11 @@
 """
 
 import os
+import re
 import sys
+from importlib import import_module
+from pathlib import Path
 from typing import Any
-
-import lazy_loader
 
 from hlotag._util.version import VERSION as __version__  # noqa: F401
 
@@ -22,18 +23,19 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 # The names of `__init__.pyi`, each imported on first use: `hlotag-opt` needs the passes and not JAX.
-_imported, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_WHERE = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", _STUB, re.MULTILINE)}
+__all__ = list(_WHERE)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    from hlotag.errors import IncompatibleJaxlibError
+    if name not in _WHERE:
+        raise AttributeError(f"module 'hlotag' has no attribute {name!r}")
+    where = _WHERE[name]
+    found = import_module(f".{name}", "hlotag") if where == "." else getattr(import_module(where, "hlotag"), name)
+    globals()[name] = found
+    return found
 
-    try:
-        value = globals()[name] = _imported(name)
-        return value
-    except IncompatibleJaxlibError:
-        from hlotag.lowering import without_hooks
 
-        if not hasattr(without_hooks, name):
-            raise
-        return getattr(without_hooks, name)
+def __dir__() -> list[str]:
+    return __all__

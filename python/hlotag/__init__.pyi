@@ -6,16 +6,6 @@ from . import profiles as profiles
 from . import xla as xla
 from .audits.blocks import auditing as auditing
 from .audits.collect import audit as audit
-from .audits.model import Apart as Apart
-from .audits.model import Effect as Effect
-from .audits.model import Op as Op
-from .audits.model import Origin as Origin
-from .audits.model import Tag as Tag
-from .audits.model import TagState as TagState
-from .audits.model import Verdict as Verdict
-from .audits.report import Problem as Problem
-from .audits.report import Report as Report
-from .audits.views import Audit as Audit
 from .errors import ArgumentError as ArgumentError
 from .errors import Diagnostic as Diagnostic
 from .errors import HlotagError as HlotagError
@@ -28,8 +18,6 @@ from .errors import ScopeError as ScopeError
 from .errors import TagDropped as TagDropped
 from .errors import TagError as TagError
 from .errors import TagIgnored as TagIgnored
-from .errors import UnsupportedError as UnsupportedError
-from .errors import XlaError as XlaError
 from .lowering.dump import dump_to as dump_to
 from .lowering.hlo_stage import Record as Record
 from .lowering.hlo_stage import recorded as recorded
@@ -45,7 +33,6 @@ from .passes.python_passes import register_pass as register_pass
 from .passes.rules import load_rules as load_rules
 from .profiles.blocks import profiling as profiling
 from .profiles.record import profile as profile
-from .profiles.views import Profile as Profile
 from .tagging.calls import fuse_limit as fuse_limit
 from .tagging.calls import must_fuse_call as must_fuse_call
 from .tagging.calls import xla_metadata_call as xla_metadata_call

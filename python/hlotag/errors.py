@@ -72,14 +72,6 @@ class ScopeError(HlotagError, RuntimeError):
     """An asyncio task traces or lowers while another task of its thread holds a `stage` or `tagged` block open."""
 
 
-class UnsupportedError(HlotagError, NotImplementedError):
-    """The installed jaxlib lacks a feature; the message says what to use instead."""
-
-
-class XlaError(HlotagError, RuntimeError):
-    """XLA rejected a program, an executable or an option; the message has XLA's reason and what to do next."""
-
-
 @dataclass(frozen=True)
 class Diagnostic:
     """One message of a pass or of MLIR.

@@ -31,18 +31,14 @@ if TYPE_CHECKING:
     import jax
 
 JaxlibClient, JaxlibCompileOptions = _jax.Client, _jax.CompileOptions
-JaxlibExecutable, JaxlibLoadedExecutable = _jax.Executable, _jax.LoadedExecutable
-CompiledMemoryStats, Token = _jax.CompiledMemoryStats, _jax.Token
+JaxlibLoadedExecutable = _jax.LoadedExecutable
 DeviceAssignment, DeviceList = _jax.DeviceAssignment, _jax.DeviceList
-HloModule, XlaComputation, Shape = _hlo.HloModule, _hlo.XlaComputation, _hlo.Shape
-HostBufferSemantics = _jax.HostBufferSemantics
+HloModule, XlaComputation = _hlo.HloModule, _hlo.XlaComputation
 parse_hlo = _hlo.hlo_module_from_text
 hlo_to_stablehlo = _jax.mlir.hlo_to_stablehlo
 make_cpu_client = xla_client.make_cpu_client
 # Takes any client, not only JAX's own. `jax.device_put` would change the dtype of 64-bit data.
 put_on_device = xla_client.batched_device_put
-# An unloaded executable of 0.12 has no cost analysis of its own.
-hlo_cost_analysis = _jax.hlo_module_cost_analysis
 
 
 def jaxlib_name(name: str) -> Any:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from hlotag._util.version import VERSION
-from hlotag.cli import audit, completion, keys, opt, passes, profile, terminal
+from hlotag.cli import audit, keys, opt, passes, profile, terminal
 
 _EXAMPLES = """\
 examples:
@@ -17,7 +17,6 @@ examples:
   hlotag profile train.py:step --by layer
   hlotag passes hlotag-strip
   hlotag keys '_xla_*'
-  eval "$(hlotag completion bash)"
 
 hlotag COMMAND --help has the flags of a command, with examples.
 """
@@ -25,7 +24,7 @@ hlotag COMMAND --help has the flags of a command, with examples.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `hlotag` with the process's arguments, or others; returns the exit status."""
-    args, unknown = _parser().parse_known_args(argv)
+    args, unknown = parser().parse_known_args(argv)
     if args.run is opt.run:
         args.passes = unknown
     elif unknown:
@@ -38,16 +37,16 @@ def opt_main(argv: Sequence[str] | None = None) -> int:
     return main(["opt", *(sys.argv[1:] if argv is None else argv)])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands; shtab makes completion scripts of it."""
+    made = argparse.ArgumentParser(
         prog="hlotag",
         description="Tags on the operations of a JAX program.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"hlotag {VERSION}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    made.add_argument("--version", action="version", version=f"hlotag {VERSION}")
+    commands = made.add_subparsers(metavar="COMMAND", required=True)
     for command in (opt, passes, audit, profile, keys):
         command.add_to(commands)
-    completion.add_to(commands, parser)
-    return parser
+    return made

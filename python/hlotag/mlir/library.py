@@ -11,7 +11,7 @@ from hlotag._compat.bindings import extension_path
 from hlotag.errors import IncompatibleJaxlibError
 
 SUPPORTED_JAXLIB = ">=0.10.2, <0.13"
-_LIBRARIES = ("libjax_common.so", "libjax_common.dylib")
+_LIBRARY = "libjax_common.so"
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,12 @@ def find_library() -> Library:
         directory = os.path.dirname(os.path.dirname(os.path.dirname(extension_path())))
     except ImportError as error:
         raise incompatible("none that can be imported", str(error)) from error
-    for name in _LIBRARIES:
-        path = os.path.join(directory, name)
-        try:
-            status = os.stat(path)
-        except OSError:
-            continue
-        return Library(version, path, status.st_size, status.st_mtime_ns)
-    raise incompatible(f"{version} in {directory}", f"it has no {' or '.join(_LIBRARIES)}")
+    path = os.path.join(directory, _LIBRARY)
+    try:
+        status = os.stat(path)
+    except OSError:
+        raise incompatible(f"{version} in {directory}", f"it has no {_LIBRARY}") from None
+    return Library(version, path, status.st_size, status.st_mtime_ns)
 
 
 def incompatible(found: Library | str, reason: str, missing: Sequence[str] = ()) -> IncompatibleJaxlibError:

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The addresses of C functions in a shared library that does not export them.
 
-jaxlib's library does not export MLIR's C API. The official builds keep the full symbol table in the file, of ELF on Linux and of
-Mach-O on macOS. Other builds may be stripped and export the functions.
+jaxlib's library does not export MLIR's C API. The official builds for Linux keep the full symbol table in the file. Other
+builds may be stripped and export the functions.
 """
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 import re
 import struct
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -30,12 +28,6 @@ _ELF_SEGMENT = [("type", "<u4"), ("flags", "<u4"), ("", "V8"), ("address", "<u8"
 _ELF_SECTION = [("", "V4"), ("type", "<u4"), ("", "V16"), ("offset", "<u8"), ("size", "<u8"), ("link", "<u4"), ("rest", "V20")]
 _ELF_SYMBOL = [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
 
-# From Apple's <mach-o/loader.h> and <mach-o/nlist.h>.
-_MH_MAGIC_64, _MH_DYLIB, _LC_SYMTAB, _LC_SEGMENT_64, _VM_PROT_EXECUTE = b"\xcf\xfa\xed\xfe", 6, 0x2, 0x19, 4
-_N_STAB, _N_PEXT, _N_TYPE, _N_SECT, _N_EXT = 0xE0, 0x10, 0x0E, 0x0E, 0x01
-_MACHO_HEADER = struct.Struct("<8I")
-_MACHO_SYMBOL = [("name", "<u4"), ("type", "u1"), ("section", "u1"), ("other", "<u2"), ("value", "<u8")]
-
 
 class LibraryError(RuntimeError):
     """A library cannot be read or used. The message names the file and the reason."""
@@ -48,10 +40,10 @@ def read_symbols(path: str, names: Collection[str]) -> dict[str, int]:
     be opened, is no such library, is truncated or inconsistent, or was stripped and exports none of the functions.
     """
     library = _File(path)
-    symbols = _read_macho(library) if library.data[:4] == _MH_MAGIC_64 else _read_elf(library)
+    symbols = _read_elf(library)
     found: dict[str, set[int]] = {}
-    wanted = {(symbols.prefix + name).encode(): name for name in names}
-    prefix = symbols.prefix + os.path.commonprefix([*names])  # noqa: RUF071  (of characters)
+    wanted = {name.encode(): name for name in names}
+    prefix = os.path.commonprefix([*names])  # noqa: RUF071  (of characters)
     for text, address in symbols.with_prefix(prefix.encode()):
         if text in wanted and any(begin <= address < end for begin, end in symbols.code):
             found.setdefault(wanted[text], set()).add(address)
@@ -66,7 +58,7 @@ def addresses_of(path: str, offsets: dict[str, int]) -> dict[str, int]:
 
     Raises LibraryError if the library is not loaded, or its file was replaced since.
     """
-    base, code = (_find_loaded_on_macos if sys.platform == "darwin" else _find_loaded)(path)
+    base, code = _find_loaded(path)
     addresses = {name: base + offset for name, offset in offsets.items()}
     return {name: at for name, at in addresses.items() if any(begin <= at < end for begin, end in code)}
 
@@ -75,7 +67,6 @@ class _Symbols(NamedTuple):
     """The functions of a file.
 
     Attributes:
-        prefix: What precedes each name.
         names: The offset of each name in `strings`.
         values: The address of each function.
         strings: The string table.
@@ -83,7 +74,6 @@ class _Symbols(NamedTuple):
         is_full: Whether the table has private functions too.
     """
 
-    prefix: str
     names: np.ndarray
     values: np.ndarray
     strings: np.ndarray
@@ -158,39 +148,7 @@ def _read_elf(file: _File) -> _Symbols:
     strings = file.table("string table", "u1", int(sections["offset"][link]), int(sections["size"][link]))
     symbols = symbols[(symbols["info"] & 0xF == _STT_FUNC) & (symbols["section"] != 0)]
     code = segments[(segments["type"] == _PT_LOAD) & (segments["flags"] & _PF_X != 0)]
-    return _Symbols("", symbols["name"], symbols["value"], strings, _ranges(code), kinds[at] == _SHT_SYMTAB)
-
-
-def _read_macho(file: _File) -> _Symbols:
-    _, _, _, kind, count, *_ = file.header(_MACHO_HEADER)
-    if kind != _MH_DYLIB:
-        file.fail(f"is not a shared library (Mach-O type {kind})")
-    code: list[Range] = []
-    table: list[int] = []
-    at = _MACHO_HEADER.size
-    try:
-        for _ in range(count):
-            command, size = struct.unpack_from("<2I", file.data, at)
-            if command == _LC_SEGMENT_64:
-                address, length, _, _, _, protection = struct.unpack_from("<4Q2I", file.data, at + 24)
-                code += [(address, address + length)] if protection & _VM_PROT_EXECUTE else []
-            elif command == _LC_SYMTAB:
-                table = list(struct.unpack_from("<4I", file.data, at + 8))
-            if size < 8:  # This command would be read forever.
-                file.fail("has a load command of an unknown size")
-            at += size
-    except struct.error:
-        file.fail("is truncated: its load commands lie beyond the end of the file")
-    if not table:
-        file.fail("has no symbol table (it was stripped)")
-    symbols = file.table("symbol table", _MACHO_SYMBOL, table[0], table[1])
-    strings = file.table("string table", "u1", table[2], table[3])
-    kinds = symbols["type"]
-    # Mach-O does not mark functions: they are the symbols of executable sections.
-    defined = (kinds & _N_STAB == 0) & (kinds & _N_TYPE == _N_SECT)
-    symbols, kinds = symbols[defined], kinds[defined]
-    is_full = bool(((kinds & _N_EXT == 0) | (kinds & _N_PEXT != 0)).any())
-    return _Symbols("_", symbols["name"], symbols["value"], strings, code, is_full)
+    return _Symbols(symbols["name"], symbols["value"], strings, _ranges(code), kinds[at] == _SHT_SYMTAB)
 
 
 def _ranges(segments: np.ndarray) -> list[Range]:
@@ -211,15 +169,3 @@ def _find_loaded(path: str) -> tuple[int, list[Range]]:
         raise LibraryError(f"{path}: is not the file that this process has loaded: it was replaced since; restart the process")
     begin, _, _, offset = parts[0]
     return begin - offset, [(begin, end) for begin, end, flags, _ in parts if b"x" in flags]
-
-
-def _find_loaded_on_macos(path: str) -> tuple[int, list[Range]]:
-    system = ctypes.CDLL(None)
-    system._dyld_get_image_name.restype = ctypes.c_char_p
-    system._dyld_get_image_vmaddr_slide.restype = ctypes.c_ssize_t
-    for i in range(system._dyld_image_count()):
-        name = system._dyld_get_image_name(i)
-        if name and os.path.exists(name) and os.path.samefile(name, path):
-            base = system._dyld_get_image_vmaddr_slide(i)
-            return base, [(base + begin, base + end) for begin, end in _read_macho(_File(path)).code]
-    raise LibraryError(f"{path}: is not the file that this process has loaded: it was replaced since; restart the process")

@@ -82,7 +82,7 @@ def changes(now: Timing, before: Timing, *, in_turns: bool = False) -> list[Chan
         The changes, those with the largest difference first.
 
     Examples:
-        >>> before, now = (hlotag.Profile("f", ("CPU:0",), steps=(t,) * 5, rows=()) for t in (1.0, 2.0))
+        >>> before, now = (hlotag.profiles.Profile("f", ("CPU:0",), steps=(t,) * 5, rows=()) for t in (1.0, 2.0))
         >>> print(hlotag.profiles.changes(now, before, in_turns=True)[0])
         step: 1 s -> 2 s (+100% ± 42%)
     """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The API to compile and execute programs that `jaxlib.xla_client` documented.
 
-Other names (`PrimitiveType`, `OpSharding`, ...) are jaxlib's own, looked up where the installed version keeps them.
+Other names (`Executable`, `ExecuteResults`, `Token`, `Shape`, `OpSharding`, ...) are jaxlib's own, looked up where the installed
+version keeps them.
 """
 
 from __future__ import annotations
@@ -11,41 +12,20 @@ from typing import Any
 from jax.errors import JaxRuntimeError as XlaRuntimeError
 
 from hlotag import _compat
-from hlotag.errors import ArgumentError, ParseError, UnsupportedError, XlaError
-from hlotag.xla.client import Client, LoadedExecutable, make_cpu_client
+from hlotag.errors import ArgumentError, ParseError
+from hlotag.xla.client import Client, make_cpu_client
 from hlotag.xla.computation import xla_computation
-from hlotag.xla.executable import Executable
+from hlotag.xla.executable import LoadedExecutable
 from hlotag.xla.options import CompileOptions, DebugOptions, ExecutableBuildOptions
-from hlotag.xla.results import CompiledMemoryStats, ExecuteResults, ShardedToken, Token
-
-DeviceAssignment = _compat.runtime.DeviceAssignment
-DeviceList = _compat.runtime.DeviceList
-HloModule = _compat.runtime.HloModule
-HostBufferSemantics = _compat.runtime.HostBufferSemantics
-Shape = _compat.runtime.Shape
-XlaComputation = _compat.runtime.XlaComputation
 
 __all__ = [
     "ArgumentError",
     "Client",
     "CompileOptions",
-    "CompiledMemoryStats",
     "DebugOptions",
-    "DeviceAssignment",
-    "DeviceList",
-    "Executable",
     "ExecutableBuildOptions",
-    "ExecuteResults",
-    "HloModule",
-    "HostBufferSemantics",
     "LoadedExecutable",
     "ParseError",
-    "Shape",
-    "ShardedToken",
-    "Token",
-    "UnsupportedError",
-    "XlaComputation",
-    "XlaError",
     "XlaRuntimeError",
     "compile",
     "compile_and_load",
@@ -56,7 +36,7 @@ __all__ = [
 ]
 
 
-def compile(computation: Any, *args: Any, client: Any = None, **kwargs: Any) -> Executable:
+def compile(computation: Any, *args: Any, client: Any = None, **kwargs: Any) -> Any:
     """Compiles a program as `Client(client).compile` does: for JAX's default platform, a named one, or a client."""
     return Client(client).compile(computation, *args, **kwargs)
 
@@ -66,7 +46,7 @@ def compile_and_load(computation: Any, *args: Any, client: Any = None, **kwargs:
     return Client(client).compile_and_load(computation, *args, **kwargs)
 
 
-def serialize_executable(executable: Executable) -> bytes:
+def serialize_executable(executable: Any) -> bytes:
     """Serializes an executable for `deserialize_executable`."""
     return executable.serialize()
 

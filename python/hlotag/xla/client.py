@@ -10,18 +10,17 @@ from typing import Any
 import jax
 import numpy as np
 from jax.core import ShapedArray
+from jax.errors import JaxRuntimeError
 from jax.extend import backend
 
 from hlotag import _compat
-from hlotag._util.arguments import check_flag, elements_of, show
+from hlotag._util.arguments import elements_of
+from hlotag.errors import ArgumentError
 from hlotag.xla import inputs
-from hlotag.xla.errors import ArgumentError, UnsupportedError, XlaError, explain_refusals
-from hlotag.xla.executable import Executable, Loaded, origin_of
+from hlotag.xla.executable import LoadedExecutable
 from hlotag.xla.options import CompileOptions
-from hlotag.xla.serialized import remove_stamp
 
 _NO_COMPILER = "No compiler factory"
-_LOOK = "Look at the program: hlotag.xla_computation(...).as_hlo_text(), or as_text()"
 
 
 class Client:
@@ -41,28 +40,14 @@ class Client:
             client = backend.get_backend(client)
         if not isinstance(client, _compat.runtime.JaxlibClient):
             raise ArgumentError(f"client must be a jaxlib client or the name of a platform, not {type(client).__name__}")
-        self._raw = client
+        self.jaxlib_object = client
         if client.platform == "cpu":
             _compat.runtime.load_cpu_functions()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._raw, name)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Client) and other._raw is self._raw
-
-    def __hash__(self) -> int:
-        return hash(self._raw)
-
-    def __repr__(self) -> str:
-        return f"<Client of {self._raw.platform}, {self._raw.device_count()} devices>"
-
-    @property
-    def jaxlib_object(self) -> Any:
-        """Jaxlib's own client."""
-        return self._raw
+        return getattr(self.jaxlib_object, name)
 
     def compile(
         self,
@@ -72,22 +57,19 @@ class Client:
         *,
         options: Any = None,
         pipeline: str | Sequence[str] | None = None,
-    ) -> Executable:
+    ) -> Any:
         """Compiles a program without loading it; arguments and errors are those of `compile_and_load`.
 
-        jaxlib 0.10.2 cannot do so on CPU: the result there is a loaded program without `execute`.
+        Returns:
+            jaxlib's `Executable`. jaxlib 0.10.2 cannot make one on CPU: the result there is its loaded executable.
         """
-        program, devices, used = self._prepare(computation, executable_devices, compile_options, options, pipeline)
+        program, devices, used = self._prepare(computation, executable_devices, compile_options or options, pipeline, ())
         try:
-            with explain_refusals("compile the program", _LOOK):
-                raw = self._raw.compile(program.module, devices, used.jaxlib_object)
-        except XlaError as error:
+            return self.jaxlib_object.compile(program.module, devices, used)
+        except JaxRuntimeError as error:
             if _NO_COMPILER not in str(error):
                 raise
-            raw = self._load(program, devices, used, ())
-        executable = Executable(raw, self._raw)
-        executable.check_result_layout(used.executable_build_options.result_layout)
-        return executable
+        return self.jaxlib_object.compile_and_load(program.module, devices, used, [*program.host_callbacks])
 
     def compile_and_load(
         self,
@@ -119,23 +101,18 @@ class Client:
             ParseError: The program cannot be parsed.
             PassError: A pass failed.
             ArgumentError: The devices or options do not match the client, or each other.
-            UnsupportedError: The options have several replicas and several partitions.
-            XlaError: XLA cannot compile the program.
+            JaxRuntimeError: XLA cannot compile the program.
         """
-        callbacks = elements_of("host_callbacks", host_callbacks)
-        program, devices, used = self._prepare(computation, executable_devices, compile_options, options, pipeline)
-        loaded = LoadedExecutable(self._load(program, devices, used, callbacks))
-        loaded.check_result_layout(used.executable_build_options.result_layout)
+        given = compile_options or options
+        program, devices, used = self._prepare(computation, executable_devices, given, pipeline, host_callbacks)
+        callbacks = [*program.host_callbacks, *host_callbacks]
+        loaded = LoadedExecutable(self.jaxlib_object.compile_and_load(program.module, devices, used, callbacks))
         loaded.keep_alive(program.keepalive)
         return loaded
 
     def serialize_executable(self, executable: Any) -> bytes:
-        """Serializes an executable, also jaxlib's own loaded one, for `deserialize_executable`.
-
-        Raises:
-            UnsupportedError: This jaxlib cannot serialize this program.
-        """
-        return (executable if isinstance(executable, Executable) else LoadedExecutable(executable)).serialize()
+        """Serializes an executable, also jaxlib's own, for `deserialize_executable` of the same jaxlib and platform."""
+        return executable.serialize()
 
     def deserialize_executable(
         self,
@@ -150,7 +127,7 @@ class Client:
 
         Args:
             serialized: The result of `serialize_executable`, in any process, or of jaxlib itself.
-            executable_devices: As in `compile_and_load`; as many devices as in the compilation.
+            executable_devices: As in `compile_and_load`; None for the devices of the compilation.
             compile_options: `CompileOptions`. None for the options of the compilation, except devices.
             host_callbacks: As in `compile_and_load`.
             options: Another name of `compile_options`.
@@ -159,39 +136,25 @@ class Client:
             The loaded program.
 
         Raises:
-            XlaError: The bytes are damaged, or from another jaxlib or for another platform.
-            ArgumentError: The devices do not match the executable.
+            ArgumentError: The devices do not match the executable, or it calls Python functions and has no `host_callbacks`.
+            JaxRuntimeError: The bytes are damaged, or from another jaxlib or for another platform.
         """
-        if not isinstance(serialized, bytes | bytearray | memoryview):
-            raise ArgumentError(f"serialized must be bytes, not {type(serialized).__name__}")
-        executable, origin = remove_stamp(bytes(serialized))
-        callbacks = elements_of("host_callbacks", host_callbacks)
-        if not callbacks and re.search(inputs.PYTHON_CALLBACK.encode(), executable):
-            raise XlaError("the executable calls Python functions, which are not in its bytes; pass them as host_callbacks")
-        used = CompileOptions.of(_one_of(compile_options, options))
-        if origin is not None:
-            used.num_replicas, used.num_partitions = origin.pop("counts")
-            if origin != (here := origin_of(self._raw)):
-                raise XlaError(
-                    f"the executable was compiled by jaxlib {origin['jaxlib']} for {origin['platform']}, but this is jaxlib "
-                    f"{here['jaxlib']} on {here['platform']}; compile the program here, or save it in a portable format: "
-                    "jax.export.export(...).serialize()"
-                )
-        used.compile_portable_executable = False
-        advice = "Pass all bytes that serialize_executable of this jaxlib returned"
+        if not host_callbacks and re.search(inputs.PYTHON_CALLBACK.encode(), serialized):
+            raise ArgumentError("the executable calls Python functions, which are not in its bytes; pass them as host_callbacks")
 
-        def load(places: Any) -> Any:
-            devices = self._place(places, used)
-            with explain_refusals(f"load these {len(serialized)} bytes as an executable", advice):
-                return self._raw.deserialize_executable(executable, devices, used.jaxlib_object, callbacks)
+        def load(devices: Any, used: Any) -> Any:
+            return self.jaxlib_object.deserialize_executable(bytes(serialized), devices, used, [*host_callbacks])
 
-        try:
-            loaded = load(executable_devices)
-        except ArgumentError:
-            if origin is None:  # Bytes that are no executable are the error, not the devices.
-                load(None)
-            raise
-        return LoadedExecutable(loaded, serialized=bytes(serialized))
+        used: Any = compile_options or options
+        if used is None:
+            first = _compat.runtime.DeviceList(tuple(self.local_devices()[:1]))
+            loaded = load(first, None)
+            if executable_devices is None:
+                return LoadedExecutable(loaded)
+            used = CompileOptions()
+            used.num_replicas, used.num_partitions = inputs.counts_in(loaded.hlo_modules()[0].to_string())
+        used = CompileOptions.of(used)
+        return LoadedExecutable(load(self._place(executable_devices, used), used.jaxlib_object))
 
     def buffer_from_pyval(
         self, argument: Any, device: Any = None, force_copy: bool = False, host_buffer_semantics: Any = None
@@ -207,36 +170,32 @@ class Client:
 
         Returns:
             An array for executables of this client.
-
-        Raises:
-            ArgumentError: The device belongs to another client, or the data cannot be an array.
         """
-        (place,) = self._own([device] if device is not None else self.local_devices()[:1])
-        if isinstance(argument, np.ma.MaskedArray):
-            raise ArgumentError("a masked array would lose its mask; pass argument.filled(value), or argument.data")
+        place = device or self.local_devices()[0]
         if isinstance(argument, bool | int | float | complex):
             argument = np.asarray(argument, jax.dtypes.canonicalize_dtype(type(argument)))
         data = np.asarray(argument)
-        if data.dtype.hasobject:
-            raise ArgumentError(f"a {type(argument).__name__} of dtype {data.dtype} cannot be put on a device; pass numbers")
-        if not data.dtype.isnative:
-            data = data.astype(data.dtype.newbyteorder("="))
-        sharding = jax.sharding.SingleDeviceSharding(place)
+        data = data.astype(data.dtype.newbyteorder("="), copy=False)  # jaxlib takes the bytes as they are.
         further = {} if host_buffer_semantics is None else {"host_buffer_semantics": host_buffer_semantics}
-        with explain_refusals(f"put an array of dtype {data.dtype} on a device", "Pass numbers"):
-            return _compat.runtime.put_on_device(
-                ShapedArray(data.shape, data.dtype), sharding, [data], [place], force_copy=force_copy, enable_x64=True, **further
-            )
+        return _compat.runtime.put_on_device(
+            ShapedArray(data.shape, data.dtype),
+            jax.sharding.SingleDeviceSharding(place),
+            [data],
+            [place],
+            force_copy=force_copy,
+            enable_x64=True,
+            **further,
+        )
 
-    # --- Checks: jaxlib aborts on some invalid arguments, and ignores others. ---
+    # --- Checks: jaxlib ends the process for some devices and counts, and ignores others. ---
 
     def _prepare(
-        self, computation: Any, devices: Any, compile_options: Any, options: Any, pipeline: str | Sequence[str] | None
-    ) -> tuple[inputs.Program, Any, CompileOptions]:
+        self, computation: Any, devices: Any, options: Any, pipeline: str | Sequence[str] | None, host_callbacks: Sequence[Any]
+    ) -> tuple[inputs.Program, Any, Any]:
+        """The program, the DeviceList and jaxlib's options to compile it for."""
         program = inputs.read(computation, pipeline)
-        given = _one_of(compile_options, options)
-        used = CompileOptions.of(given)
-        if given is None:
+        used = CompileOptions.of(options)
+        if options is None:
             used.num_replicas, used.num_partitions = program.num_replicas, program.num_partitions
             if program.num_replicas * program.num_partitions == 1 and devices is not None:
                 devices = _list(devices)
@@ -248,21 +207,9 @@ class Client:
             wanted, has = getattr(program, name), getattr(used, name)
             if wanted not in (1, has):
                 raise ArgumentError(f"the program is for {name}={wanted}, but options have {has}; set options.{name} = {wanted}")
-        # A portable executable has the same code, but no devices, and jaxlib does not run it.
-        used.compile_portable_executable = False
         placed = self._place(devices, used)
-        inputs.check_replica_groups(program.module, used.num_replicas * used.num_partitions)
-        return program, placed, used
-
-    def _load(self, program: inputs.Program, devices: Any, used: CompileOptions, host_callbacks: Sequence[Any]) -> Any:
-        callbacks = [*program.host_callbacks, *host_callbacks]
-        if program.calls_python and not callbacks:
-            raise ArgumentError(
-                "the program calls Python functions, which are not in its text; pass the jax.stages.Lowered or the result of "
-                "xla_computation, or pass the functions as host_callbacks"
-            )
-        with explain_refusals("compile the program", _LOOK):
-            return self._raw.compile_and_load(program.module, devices, used.jaxlib_object, callbacks)
+        inputs.check_operations(program, used.num_replicas * used.num_partitions, bool(host_callbacks))
+        return program, placed, used.jaxlib_object
 
     def _place(self, devices: Any, options: CompileOptions) -> Any:
         """The DeviceList to compile for. Sets the device assignment of `options`."""
@@ -270,75 +217,39 @@ class Client:
         if min(counts) < 1:
             raise ArgumentError(f"num_replicas and num_partitions must be at least 1, not {replicas} and {partitions}")
         if min(counts) > 1:
-            raise UnsupportedError(
+            raise ArgumentError(
                 f"jaxlib runs programs with several replicas or several partitions, not {replicas} replicas of {partitions} "
                 "partitions; use one mesh for both, with jax.shard_map"
             )
-        needed, assignment = replicas * partitions, options.device_assignment
-        assigned = _compat.runtime.read_assigned_ids(assignment) if assignment is not None else []
-        if devices is None:
-            by_id = {device.id: device for device in self._raw.devices()}
-            devices = [by_id.get(number, number) for number in assigned] or self.local_devices()[:needed]
-        given = self._own(_list(devices))
-        if not len(given) == len(set(given)) == needed:
+        assignment = options.device_assignment
+        known = {device.id: device for device in self.devices()}
+        if devices is None and assignment is not None:
+            devices = [known.get(number, number) for number in _compat.runtime.read_assigned_ids(assignment)]
+        given = self.local_devices()[: replicas * partitions] if devices is None else _list(devices)
+        if len(given) != replicas * partitions or not set(given) <= set(known.values()) or len({*given}) < len(given):
             raise ArgumentError(
-                f"{replicas} replicas of {partitions} partitions need {needed} different devices, not {given}; pass {needed}, or "
-                "set num_replicas and num_partitions"
+                f"{replicas} replicas of {partitions} partitions need {replicas * partitions} different devices of this client, "
+                f"not {given}; it has {[*known.values()]}"
             )
-        ids = [device.id for device in given]
-        if assignment is not None and (assigned != ids or (assignment.replica_count(), assignment.computation_count()) != counts):
-            raise ArgumentError(f"options.device_assignment is {assignment}, but the devices are {given}; pass only one of them")
-        options.device_assignment = _compat.runtime.DeviceAssignment.create(np.array(ids, np.int32).reshape(counts))
+        ids = np.array([device.id for device in given], np.int32)
+        options.device_assignment = _compat.runtime.DeviceAssignment.create(ids.reshape(counts))
         return _compat.runtime.DeviceList(tuple(given))
 
-    def _own(self, devices: list[Any]) -> list[Any]:
-        known = self._raw.devices()
-        for device in devices:
-            if device not in known:
-                kind = "belongs to another client" if isinstance(device, jax.Device) else "is not a device"
-                raise ArgumentError(f"{device!r} {kind}; this client has {known}")
-        return devices
 
-
-class LoadedExecutable(Loaded):
-    """A compiled program on its devices, also of jaxlib's own: `LoadedExecutable(compiled.runtime_executable())`."""
-
-    @property
-    def client(self) -> Client:
-        """The `Client` of its devices."""
-        return Client(self._client)
-
-
-def make_cpu_client(asynchronous: bool = True, *args: Any, num_devices: int | None = None, **further: Any) -> Client:
+def make_cpu_client(asynchronous: bool = True, *args: Any, **further: Any) -> Client:
     """Makes a CPU client separate from JAX's, with devices and arrays of its own.
 
     Args:
         asynchronous: Whether calls may return before executions finish.
         *args: Further arguments of jaxlib's `make_cpu_client`, in its order.
-        num_devices: The number of CPU devices; None for the number in `XLA_FLAGS`, or one.
-        **further: Other arguments of jaxlib's `make_cpu_client`: `distributed_client`, `node_id`, `num_nodes`, `collectives`.
+        **further: Other arguments of jaxlib's `make_cpu_client`: `num_devices`, `distributed_client`, `node_id`, `num_nodes`,
+            `collectives`.
 
     Returns:
         The client.
-
-    Raises:
-        ArgumentError: `asynchronous` is not a bool, or `num_devices` is not a positive int.
     """
-    check_flag("asynchronous", asynchronous)
-    if num_devices is not None and (not isinstance(num_devices, int) or num_devices < 1):
-        raise ArgumentError(f"num_devices must be 1 or more, not {show(num_devices)}")
-    if num_devices is not None:
-        further["num_devices"] = num_devices
     return Client(_compat.runtime.make_cpu_client(asynchronous, *args, **further))
 
 
 def _list(devices: Any) -> list[Any]:
-    if isinstance(devices, CompileOptions):
-        raise ArgumentError("expected devices before the options; write options=...")
     return [devices] if isinstance(devices, jax.Device) else elements_of("devices", devices)
-
-
-def _one_of(compile_options: Any, options: Any) -> Any:
-    if compile_options is not None and options is not None:
-        raise ArgumentError("compile_options and options are two names of one parameter; pass one of them")
-    return options if compile_options is None else compile_options

@@ -17,9 +17,9 @@ from jax.extend.mlir import ir
 from jax.sharding import PartitionSpec
 
 from hlotag import _compat
-from hlotag._util.arguments import check_choice, check_flag, elements_of, show
+from hlotag._util.arguments import check_choice, show
+from hlotag.errors import ArgumentError
 from hlotag.mlir.modules import to_bytecode
-from hlotag.xla.errors import ArgumentError
 
 
 class Computation(_compat.runtime.XlaComputation):
@@ -93,25 +93,19 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
     del instantiate_const_outputs
     if not callable(fun):
         raise ArgumentError(f"xla_computation takes a function, not {show(fun)}")
-    check_flag("return_shape", return_shape)
-    check_flag("tuple_args", tuple_args or False)
-    static, donated = _indices("static_argnums", static_argnums), _indices("donate_argnums", donate_argnums)
-    axes = _axes(axis_env)
+    axes = {name: operator.index(size) for name, size in axis_env or ()}
+    if len(axes) < len(axis_env or ()) or min(axes.values(), default=1) < 1:
+        raise ArgumentError(f"axis_env must have pairs of a name and a size of at least 1, each name once, not {axis_env}")
     name = f"xla_computation_{getattr(fun, '__name__', 'unknown')}"
 
     @functools.wraps(fun, updated=())
     def computation_maker(*args: Any, **kwargs: Any) -> Any:
-        # Negative indices depend on the number of arguments.
-        static_here, donated_here = (
-            _within(what, given, len(args)) for what, given in (("static_argnums", static), ("donate_argnums", donated))
-        )
-        if both := static_here & donated_here:
-            raise ArgumentError(f"static_argnums and donate_argnums both have {sorted(both)}; only arrays can be donated")
-        arrays = {i: jax.tree.map(_describe, arg) for i, arg in enumerate(args) if i not in static_here}
+        static, donated = (_numbers(given, len(args)) for given in (static_argnums, donate_argnums))
+        arrays = {i: jax.tree.map(_describe, arg) for i, arg in enumerate(args) if i not in static}
         keywords = jax.tree.map(_describe, kwargs)
-        is_donated = [i in donated_here for i, arg in arrays.items() for _ in jax.tree.leaves(arg)]
+        is_donated = [i in donated for i, arg in arrays.items() for _ in jax.tree.leaves(arg)]
         is_donated += [False] * len(jax.tree.leaves(keywords))
-        trace = jax.make_jaxpr(fun, tuple(sorted(static_here)), axis_env=list(axes.items()), return_shape=True)
+        trace = jax.make_jaxpr(fun, tuple(sorted(static)), axis_env=list(axes.items()), return_shape=True)
         jaxpr, out = trace(*(arrays.get(i, arg) for i, arg in enumerate(args)), **keywords)
         module, kept = _compat.runtime.lower_for_replicas(name, jaxpr, axes, _platform(backend), is_donated)
         inputs = _shardings("in_parts", in_parts, tuple(arrays.values()))
@@ -129,39 +123,13 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
     return computation_maker
 
 
-# --- Parameters --------------------------------------------------------------------------------------------------------------
-
-
-def _indices(name: str, value: int | Iterable[int]) -> tuple[int, ...]:
-    numbers: list[Any] = [value] if _is_int(value) else elements_of(name, value)
-    if not all(map(_is_int, numbers)):
-        raise ArgumentError(f"{name} must be an int or ints, not {value!r}")
-    return tuple(map(operator.index, numbers))
-
-
-def _is_int(value: Any) -> bool:
-    """Whether JAX accepts `value` as an int, as it does NumPy's."""
-    return hasattr(value, "__index__") and np.ndim(value) == 0
-
-
-def _within(name: str, numbers: tuple[int, ...], count: int) -> set[int]:
-    """Resolves negative indices."""
-    for number in numbers:
-        if not -count <= number < count:
-            raise ArgumentError(f"{name} has {number}, and the function was called with {count} positional arguments")
+def _numbers(value: int | Iterable[int], count: int) -> set[int]:
+    """Resolves argument numbers, of which negative ones depend on the number of arguments."""
+    given = [value] if np.ndim(value) == 0 else value  # pyright: ignore[reportArgumentType]
+    numbers = [operator.index(number) for number in given]  # pyright: ignore
+    if numbers and not -count <= min(numbers) <= max(numbers) < count:
+        raise ArgumentError(f"argument numbers {numbers} do not fit a call with {count} positional arguments")
     return {number % count for number in numbers}
-
-
-def _axes(axis_env: Any) -> dict[Hashable, int]:
-    given = () if axis_env is None else elements_of("axis_env", axis_env)
-    pairs = [tuple(elements_of("an element of axis_env", pair)) for pair in given]
-    for pair in pairs:
-        if len(pair) != 2 or not _is_int(pair[1]) or pair[1] < 1:
-            raise ArgumentError(f"axis_env must have pairs of a name and a size of at least 1, such as ('i', 4), not {pair!r}")
-    axes = {name: operator.index(size) for name, size in pairs}
-    if len(axes) < len(pairs):
-        raise ArgumentError(f"axis_env has a name twice: {pairs}")
-    return axes
 
 
 def _platform(name: str | None) -> str:
@@ -184,17 +152,17 @@ def _describe(leaf: Any) -> jax.ShapeDtypeStruct:
 # --- Partitions --------------------------------------------------------------------------------------------------------------
 
 
-def _is_spec(value: Any) -> bool:
-    return value is None or isinstance(value, PartitionSpec)
-
-
 def _shardings(name: str, parts: Any, tree: Any) -> dict[int, str]:
     """XLA's sharding of each leaf of `tree`; empty if `parts` is None."""
     if parts is None:
         return {}
     specs: list[Any] = []
+
+    def is_spec(part: Any) -> bool:
+        return part is None or isinstance(part, PartitionSpec)
+
     try:
-        jax.tree.map(lambda spec, part: specs.extend([spec] * len(jax.tree.leaves(part))), parts, tree, is_leaf=_is_spec)
+        jax.tree.map(lambda spec, part: specs.extend([spec] * len(jax.tree.leaves(part))), parts, tree, is_leaf=is_spec)
     except ValueError as error:
         raise ArgumentError(f"{name} must be a pytree prefix, of PartitionSpec and None, of the values: {error}") from None
     pairs = enumerate(zip(specs, jax.tree.leaves(tree), strict=True))
@@ -204,15 +172,13 @@ def _shardings(name: str, parts: Any, tree: Any) -> dict[int, str]:
 def _sharding(where: str, spec: Any, leaf: Any) -> str:
     if spec is None:
         return "{replicated}"
-    counts = [1 if count is None else count for count in spec] if isinstance(spec, PartitionSpec) else [0]
-    if not all(_is_int(count) and count >= 1 for count in counts):
-        raise ArgumentError(
-            f"{where}: PartitionSpec must have the number of parts of each dimension, such as PartitionSpec(2, 1), not "
-            f"{show(spec)}; for the axes of a mesh use jax.jit(f, in_shardings=...).lower(...)"
-        )
-    if len(counts) > len(leaf.shape):
-        raise ArgumentError(f"{where}: {spec} has {len(counts)} dimensions, but the array has {len(leaf.shape)}")
+    counts = [1 if count is None else count for count in spec]
     counts += [1] * (len(leaf.shape) - len(counts))
+    if len(counts) > len(leaf.shape) or not all(isinstance(count, int) and count >= 1 for count in counts):
+        raise ArgumentError(
+            f"{where}: {spec} must have the number of parts of each of {len(leaf.shape)} dimensions, such as "
+            "PartitionSpec(2, 1); for the axes of a mesh use jax.jit(f, in_shardings=...).lower(...)"
+        )
     total = math.prod(counts)
     return "{replicated}" if total == 1 else f"{{devices=[{','.join(map(str, counts))}]<=[{total}]}}"
 

@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of a compilation: jaxlib's, with nested options that can be assigned as its documentation had it."""
+"""The options of a compilation: jaxlib's, whose nested options can be assigned here, as documented."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hlotag import _compat
-from hlotag.xla.errors import ArgumentError, XlaError, explain_refusals
-from hlotag.xla.serialized import field_of, fields_of, with_field
-
-# Fields of xla.CompileOptionsProto and xla.ExecutableBuildOptionsProto (xla/pjrt/proto/compile_options.proto).
-_EXECUTABLE_BUILD_OPTIONS = 3
-_DEBUG_OPTIONS = 3
+from hlotag.errors import ArgumentError
 
 
 class _Options:
-    """The attributes are jaxlib's. Nested options are read-only there; here, assigning copies them."""
+    """Attributes are jaxlib's. Assigning options to an attribute copies them."""
 
-    __slots__ = ()
+    __slots__ = ("_owner", "jaxlib_object")
+    jaxlib_object: Any
 
-    @property
-    def jaxlib_object(self) -> Any:
-        """Jaxlib's own object, with the options as they are now."""
-        raise NotImplementedError
+    def __init__(self, jaxlib_object: Any, owner: Any = None):
+        # Nested options are a part of their owner's memory.
+        object.__setattr__(self, "jaxlib_object", jaxlib_object)
+        object.__setattr__(self, "_owner", owner)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # `copy` and `pickle` look up attributes before `__init__` ran.
@@ -30,19 +26,13 @@ class _Options:
         return getattr(self.jaxlib_object, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if hasattr(type(self), name):
-            return object.__setattr__(self, name, value)
-        try:
-            return setattr(self.jaxlib_object, name, value)
-        except TypeError:
-            expected = f"a value like {getattr(self, name)!r}"
-            raise ArgumentError(f"{type(self).__name__}.{name} must be {expected}, not {value!r}") from None
+        if isinstance(value, _Options):
+            _copy(value.jaxlib_object, getattr(self.jaxlib_object, name))
+        else:
+            setattr(self.jaxlib_object, name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self.jaxlib_object)})
-
-    def _message(self) -> bytes:
-        raise NotImplementedError
+        return dir(self.jaxlib_object)
 
 
 class DebugOptions(_Options):
@@ -52,132 +42,70 @@ class DebugOptions(_Options):
     `CompileOptions.env_option_overrides`.
     """
 
-    __slots__ = ("_parent",)
+    __slots__ = ()
 
-    def __init__(self, parent: ExecutableBuildOptions | None = None):
-        self._parent = parent or ExecutableBuildOptions()
-
-    @property
-    def jaxlib_object(self) -> Any:
-        """Jaxlib's own object, with the options as they are now."""
-        return self._parent.jaxlib_object.debug_options
-
-    def _message(self) -> bytes:
-        return field_of(self._parent._message(), _DEBUG_OPTIONS)
+    def __init__(self, build: ExecutableBuildOptions | None = None):
+        build = build or ExecutableBuildOptions()
+        super().__init__(build.jaxlib_object.debug_options, build)
 
 
 class ExecutableBuildOptions(_Options):
-    """How XLA builds an executable: replicas, partitions, partitioner, flags."""
+    """How XLA builds an executable: replicas, partitions, partitioner, and `debug_options`."""
 
-    __slots__ = ("_parent",)
+    __slots__ = ()
 
-    def __init__(self, parent: CompileOptions | None = None):
-        self._parent = parent or CompileOptions()
+    def __init__(self, options: CompileOptions | None = None):
+        options = options or CompileOptions()
+        super().__init__(options.jaxlib_object.executable_build_options, options)
 
-    @property
-    def jaxlib_object(self) -> Any:
-        """Jaxlib's own object, with the options as they are now."""
-        return self._parent.jaxlib_object.executable_build_options
-
-    @property
-    def debug_options(self) -> DebugOptions:
-        """XLA's flags; can be assigned."""
-        return DebugOptions(self)
-
-    @debug_options.setter
-    def debug_options(self, value: DebugOptions) -> None:
-        _check_kind("debug_options", value, DebugOptions)
-        self._parent.executable_build_options = with_field(self._message(), _DEBUG_OPTIONS, value._message())
-
-    def compilation_environments_from_serialized_proto(self, serialized_proto: bytes) -> None:
-        """Sets the compilation environments, from a serialized `xla.CompilationEnvironmentsProto`.
-
-        Raises:
-            XlaError: The bytes are not such a message.
-        """
-        _check_message("an xla.CompilationEnvironmentsProto", serialized_proto)
-        self.jaxlib_object.compilation_environments_from_serialized_proto(serialized_proto)
-
-    def _message(self) -> bytes:
-        return field_of(self._parent.SerializeAsString(), _EXECUTABLE_BUILD_OPTIONS)
+    def __getattr__(self, name: str) -> Any:
+        return DebugOptions(self) if name == "debug_options" else super().__getattr__(name)
 
 
 class CompileOptions(_Options):
-    """All options of one compilation.
+    """All options of one compilation: jaxlib's, `executable_build_options`, and `tuple_arguments`.
 
-    Attributes are jaxlib's own: `argument_layouts`, `parameter_is_tupled_arguments`, `num_replicas`, `num_partitions`,
-    `profile_version`, `device_assignment`, `compile_portable_executable`, `env_option_overrides`; and:
-
-    Attributes:
-        executable_build_options: Can be assigned as a whole.
-        tuple_arguments: The older name of `parameter_is_tupled_arguments`.
+    `tuple_arguments` is the documented name of `parameter_is_tupled_arguments`.
     """
 
-    __slots__ = ("_raw",)
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self._raw = _compat.runtime.JaxlibCompileOptions()
+        super().__init__(_compat.runtime.JaxlibCompileOptions())
 
-    @classmethod
-    def of(cls, options: Any) -> CompileOptions:
-        """Copies `CompileOptions` or jaxlib's own; None gives the defaults."""
-        if options is None:
-            return cls()
-        if not isinstance(options, cls | _compat.runtime.JaxlibCompileOptions):
-            raise ArgumentError(f"options must be hlotag.xla.CompileOptions, not {type(options).__name__}")
-        return cls.ParseFromString(options.SerializeAsString())
+    def __getattr__(self, name: str) -> Any:
+        if name == "executable_build_options":
+            return ExecutableBuildOptions(self)
+        return super().__getattr__("parameter_is_tupled_arguments" if name == "tuple_arguments" else name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__("parameter_is_tupled_arguments" if name == "tuple_arguments" else name, value)
+
+    def __reduce__(self) -> Any:
+        return CompileOptions.ParseFromString, (self.SerializeAsString(),)
 
     @staticmethod
     def ParseFromString(s: bytes) -> CompileOptions:
-        """Reads the result of `SerializeAsString`.
+        """Reads the result of `SerializeAsString`."""
+        options = CompileOptions()
+        object.__setattr__(options, "jaxlib_object", _compat.runtime.JaxlibCompileOptions.ParseFromString(s))
+        return options
 
-        Raises:
-            XlaError: `s` is not an `xla.CompileOptionsProto`, or is truncated. jaxlib would accept a truncated one.
-        """
-        _check_message("an xla.CompileOptionsProto", s)
-        result = CompileOptions()
-        with explain_refusals("read the options", "Pass the result of CompileOptions.SerializeAsString"):
-            result._raw = _compat.runtime.JaxlibCompileOptions.ParseFromString(s)
-        return result
-
-    @property
-    def jaxlib_object(self) -> Any:
-        """Jaxlib's own object, with the options as they are now."""
-        return self._raw
-
-    @property
-    def tuple_arguments(self) -> bool:
-        """The older name of `parameter_is_tupled_arguments`."""
-        return self._raw.parameter_is_tupled_arguments
-
-    @tuple_arguments.setter
-    def tuple_arguments(self, value: bool) -> None:
-        self._raw.parameter_is_tupled_arguments = value
-
-    @property
-    def executable_build_options(self) -> ExecutableBuildOptions:
-        """How the executable is built; can be assigned."""
-        return ExecutableBuildOptions(self)
-
-    @executable_build_options.setter
-    def executable_build_options(self, value: ExecutableBuildOptions | bytes) -> None:
-        if not isinstance(value, bytes):
-            _check_kind("executable_build_options", value, ExecutableBuildOptions)
-            value = value._message()
-        message = with_field(self.SerializeAsString(), _EXECUTABLE_BUILD_OPTIONS, value)
-        self._raw = _compat.runtime.JaxlibCompileOptions.ParseFromString(message)
-
-    def __reduce__(self) -> Any:
-        return type(self).ParseFromString, (self.SerializeAsString(),)
+    @staticmethod
+    def of(options: Any) -> CompileOptions:
+        """Copies `CompileOptions` or jaxlib's own; None gives the defaults."""
+        if options is None:
+            return CompileOptions()
+        if not isinstance(options, CompileOptions | _compat.runtime.JaxlibCompileOptions):
+            raise ArgumentError(f"options must be hlotag.xla.CompileOptions, not {type(options).__name__}")
+        return CompileOptions.ParseFromString(options.SerializeAsString())
 
 
-def _check_kind(name: str, value: Any, expected: type) -> None:
-    if not isinstance(value, expected):
-        given = f"{type(value).__module__}.{type(value).__name__}"
-        raise ArgumentError(f"{name} must be an hlotag.xla.{expected.__name__}, not {given}")
-
-
-def _check_message(what: str, serialized: Any) -> None:
-    if not isinstance(serialized, bytes) or fields_of(serialized) is None:
-        found = f"these {len(serialized)} bytes are" if isinstance(serialized, bytes) else f"a {type(serialized).__name__} is"
-        raise XlaError(f"{found} not {what}, or truncated; serialize it again")
+def _copy(source: Any, target: Any) -> None:
+    """Copies the attributes that differ, and those of nested options."""
+    for name in dir(source):
+        value, present = (None, None) if name.startswith("_") else (getattr(source, name), getattr(target, name))
+        if name == "debug_options":
+            _copy(value, present)
+        elif not callable(value) and value != present:  # Setting an empty list of passes would add a pass without a name.
+            setattr(target, name, value)
