@@ -94,7 +94,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   std::vector<size_t> values = flow.values();
   Program program;
   program.token = token;
-  Table names(program.names, [](ir::Identifier name) { return std::string(name.str()); });
+  Table kinds(program.kinds, [](ir::Identifier name) { return Kind(name.str()); });
   Table entries(program.entries, textEntries);
   Table dimensions(program.dimensions, dimensionsOf);
   ir::PointerMap<size_t> places;
@@ -106,7 +106,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
     if (isNew)
       *place = places.size();
     Operation &made = program.operations.emplace_back();
-    made.name = names[operations[i + 1].name];
+    made.kind = kinds[operations[i + 1].name];
     made.entries = entries[op.attr(ir::kFrontendAttributes)];
     made.dimensions = dimensions[FirstResult(op)];
     made.operands = numbersOf(flow.operands(i));
@@ -123,7 +123,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   return program;
 }
 
-Program Program::ofInstructions(const Module &module, const Kinds &kinds, const Numbers &numbers) {
+Program Program::ofInstructions(const Module &module, const Numbers &numbers) {
   Program program;
   auto numberOf = [&](size_t i) { return numbers.at(module.findSource(i)); };
   for (size_t i = 0; i < module.instructions.size(); ++i) {
@@ -131,8 +131,8 @@ Program Program::ofInstructions(const Module &module, const Kinds &kinds, const 
       continue;
     size_t number = program.operations.size();
     Operation &made = program.operations.emplace_back();
-    made.name = made.entries = made.dimensions = made.place = made.value = number;
-    program.names.push_back(kinds[module.instructions[i].opcode].name);
+    made.kind = made.entries = made.dimensions = made.place = made.value = number;
+    program.kinds.push_back(module.kind(i));
     program.entries.push_back(module.attributes(i));
     program.dimensions.push_back(module.dimensions(i));
     for (size_t operand : module.instructions[i].operands)

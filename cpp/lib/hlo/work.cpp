@@ -198,8 +198,8 @@ private:
   /// Marks what other instructions than loops, branches, calls and fusions apply to elements.
   void findApplied() {
     for (size_t i = 0; i < module_.instructions.size(); ++i) {
-      const Kinds::Kind &kind = module_.kind(i);
-      if (!kind.isControl && !kind.isAsyncStart && !kind.isDone)
+      const Kind &kind = module_.kind(i);
+      if (!kind.is(kRunsOthers) && !kind.is(kAsyncStart) && !kind.is(kDone))
         for (size_t callee : module_.instructions[i].called)
           isApplied_[callee] = true;
     }
@@ -211,7 +211,7 @@ private:
     for (size_t i = 0; i < isWritten_.size(); ++i) {
       if (fusions[module_.instructions[i].computation] == kNone)
         isWritten_[i] = true;
-      if (module_.kind(i).isFusion)
+      if (module_.kind(i).is(kFusion))
         markResults(module_.computations[elementAt(module_.instructions[i].called, 0)].root);
     }
   }
@@ -222,8 +222,8 @@ private:
       size_t i = pending.back();
       pending.pop_back();
       isWritten_[i] = true;
-      const Kinds::Kind &kind = module_.kind(i);
-      if (kind.isTuple || kind.name == "bitcast" || kind.isElement)
+      const Kind &kind = module_.kind(i);
+      if (kind.is(kTuple) || kind.name == "bitcast" || kind.is(kElement))
         for (size_t operand : module_.instructions[i].operands)
           if (!isWritten_[operand])
             pending.push_back(operand);
@@ -253,11 +253,11 @@ private:
     auto found = kMeasures.find(module_.kind(i).name);
     if (found != kMeasures.end())
       return (this->*found->second)(i);
-    return module_.kind(i).isPointwise ? elements(i) : 0;
+    return module_.kind(i).cost == Cost::Pointwise ? elements(i) : 0;
   }
 
   uint64_t bytes(size_t i) const {
-    const Kinds::Kind &kind = module_.kind(i);
+    const Kind &kind = module_.kind(i);
     size_t numOperands = module_.instructions[i].operands.size();
     if (kind.name == "dynamic-update-slice")
       return sizeOfOperand(i, 1).bytes;
@@ -265,10 +265,10 @@ private:
       return sizeOfOperand(i, numOperands - 1).bytes * (numOperands / 2);
     if (kind.name == "custom-call")
       return sizes_[i].bytes + bytesOfOperands(i);
-    bool isAccess = kind.isHeavy || kind.name == "concatenate" || kind.name == "copy" ||
+    bool isAccess = kind.isHeavy() || kind.name == "concatenate" || kind.name == "copy" ||
                     kind.name == "copy-start" || kind.name == "dynamic-slice" || kind.name == "pad";
-    bool isValue = kind.isPointwise || kind.isLayout;
-    if (kind.isControl || kind.isDone || !(isAccess || (isValue && isWritten_[i])))
+    bool isValue = kind.cost == Cost::Pointwise || kind.cost == Cost::Layout;
+    if (kind.is(kRunsOthers) || kind.is(kDone) || !(isAccess || (isValue && isWritten_[i])))
       return 0;
     // The result of an asynchronous start has the operands in it.
     uint64_t all = sizes_[i].bytes, given = bytesOfOperands(i);
