@@ -18,6 +18,10 @@ static size_t at(const ir::FlatMap<uint64_t, size_t> &byId, int64_t id) {
   return *found;
 }
 
+Numbers dimensionsOf(std::string_view shape) {
+  return wire::numbersIn(shape, fields::shape::kDimensions);
+}
+
 Module::Module(std::string_view data) {
   int64_t entry = 0;
   for (wire::Message message(data); message.next();) {
@@ -51,9 +55,7 @@ void Module::readInstruction(std::string_view data, ById &byId) {
   Unresolved read;
   for (wire::Message message(data); message.next();)
     readField(message, made, read);
-  for (wire::Message message(read.metadata); message.next();)
-    if (message.field() == fields::metadata::kOpName)
-      made.opName = message.bytes();
+  made.opName = wire::bytesIn(read.metadata, fields::metadata::kOpName);
   made.opcode = numberOf(read.opcode);
   // Operands come before their users, and computations before their callers.
   made.operands.reserve(read.operands.size());
@@ -125,27 +127,11 @@ void Module::findCallers() {
 
 Entries Module::attributes(size_t instruction) const {
   Entries entries;
-  for (wire::Message map(instructions[instruction].attributes); map.next();) {
-    if (map.field() != fields::attributes::kMap)
-      continue;
-    std::string_view key, value;
-    for (wire::Message entry(map.bytes()); entry.next();) {
-      if (entry.field() == fields::entry::kKey)
-        key = entry.bytes();
-      else if (entry.field() == fields::entry::kValue)
-        value = entry.bytes();
-    }
-    entries[std::string(key)] = value;
-  }
+  for (wire::Message map(instructions[instruction].attributes); map.next();)
+    if (map.field() == fields::attributes::kMap)
+      entries[std::string(wire::bytesIn(map.bytes(), fields::entry::kKey))] =
+          wire::bytesIn(map.bytes(), fields::entry::kValue);
   return entries;
-}
-
-Numbers Module::dimensions(size_t instruction) const {
-  Numbers dimensions;
-  for (wire::Message shape(instructions[instruction].shape); shape.next();)
-    if (shape.field() == fields::shape::kDimensions)
-      shape.appendNumbers(dimensions);
-  return dimensions;
 }
 
 size_t Module::findSource(size_t instruction, int depth) const {

@@ -11,6 +11,10 @@
 
 namespace hlotag::hlo {
 
+using wire::bytesIn;
+using wire::numberIn;
+using wire::numbersIn;
+
 namespace {
 
 constexpr uint64_t kFma = 2;          // flops of a multiplication and an addition
@@ -57,47 +61,16 @@ Size sizeOf(std::string_view shape) {
   while (!pending.empty()) {
     std::string_view next = pending.back();
     pending.pop_back();
-    Numbers dimensions;
-    int64_t type = 0;
-    for (wire::Message field(next); field.next();) {
-      if (field.field() == fields::shape::kElementType)
-        type = field.number();
-      else if (field.field() == fields::shape::kDimensions)
-        field.appendNumbers(dimensions);
-      else if (field.field() == fields::shape::kTupleShapes)
+    for (wire::Message field(next); field.next();)
+      if (field.field() == fields::shape::kTupleShapes)
         pending.push_back(field.bytes());
-    }
-    if (uint64_t bits = bitsOf(type)) {
-      uint64_t elements = numElements(dimensions);
+    if (uint64_t bits = bitsOf(numberIn(next, fields::shape::kElementType, 0))) {
+      uint64_t elements = numElements(dimensionsOf(next));
       size.elements += elements;
       size.bytes += elements * bits / 8;
     }
   }
   return size;
-}
-
-/// The last value of a number, or of a message or text, in a message.
-int64_t numberIn(std::string_view message, int number, int64_t otherwise) {
-  for (wire::Message field(message); field.next();)
-    if (field.field() == number)
-      otherwise = field.number();
-  return otherwise;
-}
-
-std::string_view bytesIn(std::string_view message, int number) {
-  std::string_view found;
-  for (wire::Message field(message); field.next();)
-    if (field.field() == number)
-      found = field.bytes();
-  return found;
-}
-
-Numbers numbersIn(std::string_view message, int number) {
-  Numbers found;
-  for (wire::Message field(message); field.next();)
-    if (field.field() == number)
-      field.appendNumbers(found);
-  return found;
 }
 
 /// The numbers in `"key":["1","2"]` of a JSON text, as XLA writes it.
@@ -393,7 +366,7 @@ private:
   Numbers firstArray(size_t i) const {
     for (wire::Message field(module_.instructions[i].shape); field.next();)
       if (field.field() == fields::shape::kTupleShapes)
-        return numbersIn(field.bytes(), fields::shape::kDimensions);
+        return dimensionsOf(field.bytes());
     return module_.dimensions(i);
   }
   uint64_t lastDimension(size_t i) const {

@@ -30,6 +30,9 @@ inline size_t elementAt(const std::vector<size_t> &elements, size_t index) {
   return elements[index];
 }
 
+/// Returns the dimensions of a `ShapeProto`; empty for a tuple.
+Numbers dimensionsOf(std::string_view shape);
+
 /// The product of dimensions.
 inline uint64_t numElements(const Numbers &dimensions) {
   uint64_t number = 1;
@@ -60,7 +63,9 @@ public:
 
   const Kind &kind(size_t instruction) const { return kinds_[instructions[instruction].opcode]; }
   Entries attributes(size_t instruction) const;
-  Numbers dimensions(size_t instruction) const;
+  Numbers dimensions(size_t instruction) const {
+    return dimensionsOf(instructions[instruction].shape);
+  }
 
   /// Returns the instruction that computes the value of `instruction`. Looks through parameters and
   /// results of fusions, calls and asynchronous pairs, and into loops that do not change the value.
