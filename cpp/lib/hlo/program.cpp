@@ -37,7 +37,7 @@ struct FirstResult {
   ir::Value value;
 };
 
-Numbers dimensionsOf(const FirstResult &result) {
+Numbers firstDimensions(const FirstResult &result) {
   Numbers sizes = result.value ? result.value.shape() : Numbers();
   for (int64_t &size : sizes)
     size = std::max<int64_t>(size, -1); // Dynamic sizes are negative.
@@ -79,11 +79,11 @@ Entries textEntries(ir::Attribute attribute) {
 
 bool anyEntries(ir::Operation module, const std::function<bool(const Entries &)> &accepts) {
   ir::PointerMap<bool> asked;
-  return !ir::walk(module, [&](ir::Operation op) {
-    ir::Attribute entries = op.attr(ir::kFrontendAttributes);
-    bool isNew = op != module && entries && asked.insert(entries.opaque()).second;
-    bool isAccepted = isNew && accepts(textEntries(entries));
-    return isAccepted ? ir::WalkResult::Interrupt : ir::WalkResult::Advance;
+  ir::OpList operations(module);
+  return std::any_of(operations.begin() + 1, operations.end(), [&](const ir::OpList::Item &item) {
+    ir::Attribute entries = item.op.attr(ir::kFrontendAttributes);
+    bool isNew = entries && asked.insert(entries.opaque()).second;
+    return isNew && accepts(textEntries(entries));
   });
 }
 
@@ -96,7 +96,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   program.token = token;
   Table kinds(program.kinds, [](ir::Identifier name) { return Kind(name.str()); });
   Table entries(program.entries, textEntries);
-  Table dimensions(program.dimensions, dimensionsOf);
+  Table dimensions(program.dimensions, firstDimensions);
   ir::PointerMap<size_t> places;
   for (size_t i = 0; i < flow.size(); ++i) {
     ir::Operation op = operations[i + 1].op;
