@@ -72,16 +72,10 @@ Phase readPhase(const Field &field) {
 }
 
 ir::DictionaryAttr readEntries(const Field &field) {
-  ir::DictionaryAttr result = field.dictionary();
-  for (ir::NamedAttribute entry : result) {
-    Field value = field[entry.name.str()];
+  for (ir::NamedAttribute entry : field.dictionary())
     if (ir::isReservedKey(entry.name.str()))
-      value.fail("has a key that is reserved");
-    if (!ir::isa<ir::StringAttr>(entry.value) &&
-        !capi::fn().mlirAttributeIsABool(entry.value.raw()))
-      value.failUnless("a string or a bool");
-  }
-  return result;
+      field[entry.name.str()].fail("has a key that is reserved");
+  return field.entries();
 }
 
 std::string textWithoutPlace(MlirContext context, ir::DictionaryAttr fields) {
@@ -92,9 +86,8 @@ std::string textWithoutPlace(MlirContext context, ir::DictionaryAttr fields) {
   return ir::DictionaryAttr::get(context, rest).str();
 }
 
-Rule readRule(MlirContext context, size_t number, const Field &fields) {
-  Rule rule{number, {}, textWithoutPlace(context, fields.dictionary()), {}, {}, Phase::Both, {},
-            {},     {}};
+Rule readRule(MlirContext context, const std::string &name, const Field &fields) {
+  Rule rule{{name, textWithoutPlace(context, fields.dictionary())}};
   for (ir::NamedAttribute entry : fields.dictionary()) {
     std::string_view name = entry.name.str();
     Field field = fields[name];
@@ -104,7 +97,7 @@ Rule readRule(MlirContext context, size_t number, const Field &fields) {
       for (const Field &clause : field.elements())
         rule.unless.push_back(readPatterns(clause));
     else if (name == "at")
-      rule.at = field.text();
+      rule.name.name += " (" + field.text() + ")";
     else if (name == "phase")
       rule.phase = readPhase(field);
     else if (name == "attrs" || name == "grad" || name == "remat")
@@ -148,10 +141,6 @@ Enclosing::Around Enclosing::in(ir::Operation parent) {
     *around_.insert(op.opaque()).first = around;
   }
   return around;
-}
-
-std::string Rule::name() const {
-  return "rule " + std::to_string(number) + (at.empty() ? "" : " (" + at + ")");
 }
 
 std::optional<std::string> *Patterns::field(std::string_view name) {
@@ -214,8 +203,8 @@ std::vector<Rule> parseRules(MlirContext context, std::string_view text) {
                      std::string(text));
   std::vector<Rule> rules;
   for (const Field &fields : Field(attr, "rules").elements()) {
-    size_t number = rules.size() + 1;
-    rules.push_back(readRule(context, number, fields.renamed("rule " + std::to_string(number))));
+    std::string name = "rule " + std::to_string(rules.size() + 1);
+    rules.push_back(readRule(context, name, fields.renamed(name)));
   }
   return rules;
 }
