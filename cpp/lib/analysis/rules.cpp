@@ -20,10 +20,6 @@ std::string anchor(std::string_view pattern) {
   return "*/" + std::string(pattern);
 }
 
-bool matchesScope(const std::string &pattern, const Subject &subject) {
-  return subject.scopes && subject.scopes->match(pattern, subject.scope);
-}
-
 bool matchesSource(const std::string &pattern, const Subject &subject) {
   if (subject.file.empty())
     return false;
@@ -154,7 +150,8 @@ std::optional<std::string> *Patterns::field(std::string_view name) {
 bool Patterns::match(const Subject &subject) const {
   return (!op || matchesOp(*op, subject.opName)) &&
          (!function || globMatch(*function, subject.function)) &&
-         (!scope || matchesScope(*scope, subject)) && (!source || matchesSource(*source, subject));
+         (!scope || subject.scopes.match(*scope, subject.scope)) &&
+         (!source || matchesSource(*source, subject));
 }
 
 bool Rule::mayMatch(std::string_view opName) const {
@@ -175,9 +172,8 @@ bool Rule::matchesPatterns(const Subject &subject) const {
 
 ir::DictionaryAttr Rule::bind(MlirContext context, ir::DictionaryAttr entries,
                               const Subject &subject) const {
-  const Bindings *bindings = patterns.scope && subject.scopes
-                                 ? subject.scopes->match(*patterns.scope, subject.scope)
-                                 : nullptr;
+  const Bindings *bindings =
+      patterns.scope ? subject.scopes.match(*patterns.scope, subject.scope) : nullptr;
   if (!bindings || bindings->empty() || entries.empty())
     return entries;
   std::vector<ir::NamedAttribute> bound;

@@ -18,10 +18,10 @@ enum class Phase { Forward, Backward, Both };
 
 /// The properties of an operation that patterns match.
 struct Subject {
-  std::string_view opName;  ///< `stablehlo.dot_general`
-  Scopes *scopes = nullptr; ///< of the module
-  PathId scope = 0;         ///< in `scopes`
-  std::string_view file;    ///< of the innermost line of user code; may be empty
+  std::string_view opName; ///< `stablehlo.dot_general`
+  Scopes &scopes;          ///< of the module
+  PathId scope;            ///< in `scopes`
+  std::string_view file;   ///< of the innermost line of user code; may be empty
   int line = 0, column = 0;
   std::string_view function; ///< symbol of the enclosing function
   bool isTransposed = false;

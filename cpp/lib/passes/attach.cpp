@@ -63,19 +63,6 @@ public:
       : ctx_(ctx), rules_(std::move(rules)), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
         enclosing_(ctx.ids()), derived_(ir::Identifier::get(ctx.context(), ir::kDerived)),
         writer_(ctx, namesOf(rules_)) {
-    // Properties that no rule matches on are left out of keys.
-    bool usesOrigin = false;
-    for (const Rule &rule : rules_) {
-      auto use = [&](const analysis::Patterns &patterns) {
-        usesOrigin |= patterns.scope || patterns.source;
-        usesFunction_ |= patterns.function.has_value();
-      };
-      use(rule.patterns);
-      std::for_each(rule.unless.begin(), rule.unless.end(), use);
-      usesOrigin |= rule.dependsOnPhase();
-    }
-    if (!usesOrigin)
-      return;
     analysis::Provenance &provenance = findOrigins();
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
     if (transforms::splitByPhase(ctx, provenance, /*ofCustom=*/false, dependsOnPhase))
@@ -100,9 +87,8 @@ private:
       // Most rules name an operation; compute the origin of possible matches only.
       if (!mayMatch(op, name) || enclosing_.isInBody(op))
         continue;
-      const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
-      Key key{name.opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
-      auto [slot, isNew] = matches_.try_emplace(key);
+      const analysis::Origin &origin = provenance_->of(op);
+      auto [slot, isNew] = matches_.try_emplace({name.opaque(), &origin, function.opaque()});
       if (isNew)
         slot->second = matchRules(subjectOf(op, origin, function));
       if (!slot->second.rules.empty())
@@ -125,7 +111,7 @@ private:
     return *known;
   }
 
-  Subject subjectOf(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
+  Subject subjectOf(ir::Operation op, const analysis::Origin &origin, ir::Operation function);
   /// Whether `op` gets other entries in the backward pass.
   bool dependsOnPhase(ir::Operation op);
   RuleMatch matchRules(const Subject &subject);
@@ -137,7 +123,6 @@ private:
   analysis::Enclosing enclosing_;
   ir::Identifier derived_;
   transforms::RuleWriter writer_;
-  bool usesFunction_ = false;
   std::optional<analysis::Provenance> provenance_;
   std::optional<analysis::Scopes> scopes_; // of `provenance_`
   ir::PointerMap<bool> mayMatch_;
@@ -155,31 +140,25 @@ ir::DictionaryAttr entriesFor(MlirContext context, const Rule &rule, const Subje
                    subject);
 }
 
-Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
+Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin &origin,
                             ir::Operation function) {
-  Subject subject;
-  subject.opName = op.name().str();
+  Subject subject{op.name().str(), *scopes_, origin.scope};
   if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
     subject.function = symbol.value();
-  if (origin && scopes_) {
-    subject.scopes = &*scopes_;
-    subject.scope = origin->scope;
-    subject.isTransposed = origin->transposed;
-    subject.isRematted = origin->rematted;
-    if (origin->source) {
-      subject.file = origin->source.filename().str();
-      subject.line = origin->source.line();
-      subject.column = origin->source.column();
-    }
+  subject.isTransposed = origin.transposed;
+  subject.isRematted = origin.rematted;
+  if (origin.source) {
+    subject.file = origin.source.filename().str();
+    subject.line = origin.source.line();
+    subject.column = origin.source.column();
   }
   return subject;
 }
 
 bool Attacher::dependsOnPhase(ir::Operation op) {
-  if (!mayMatch(op, op.name()) || !provenance_)
+  if (!mayMatch(op, op.name()))
     return false;
-  const analysis::Origin &origin = provenance_->of(op);
-  Subject subject = subjectOf(op, &origin, enclosing_.function(op));
+  Subject subject = subjectOf(op, provenance_->of(op), enclosing_.function(op));
   return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
     return rule.dependsOnPhase() && rule.matchesPatterns(subject);
   });
