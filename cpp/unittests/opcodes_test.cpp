@@ -48,6 +48,7 @@ TEST(opcodes_that_operations_become) {
   CHECK(mayBe("stablehlo.gather", "dynamic-slice"));
   CHECK(!mayBe("stablehlo.sort", "dynamic-slice"));
   CHECK(mayBe("stablehlo.transpose", "bitcast"));
+  CHECK(mayBe("stablehlo.bitcast_convert", "bitcast"));
   CHECK(!mayBe("stablehlo.tanh", "copy"));
   CHECK(mayBe("stablehlo.broadcast_in_dim", "iota"));
   CHECK(!mayBe("stablehlo.reshape", "iota"));
@@ -59,6 +60,7 @@ TEST(opcodes_roles) {
   CHECK(isA("stablehlo.all_gather", "all-gather-start", Role::Computes));
   CHECK(isA("stablehlo.all_gather", "all-gather-done", Role::Carries));
   CHECK(isA("stablehlo.subtract", "add", Role::Computes));
+  CHECK(isA("stablehlo.reshape", "copy", Role::Computes));
   CHECK(isA("stablehlo.tanh", "add", Role::Part));
   CHECK(isA("stablehlo.dot_general", "convert", Role::Carries));
   CHECK(isA("stablehlo.dot_general", "transpose", Role::Carries));
