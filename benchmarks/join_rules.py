@@ -57,7 +57,9 @@ def heavy_instructions(module: HloModule) -> list[bool]:
     heavy: dict[Any, bool] = {}
     for instruction in module.instructions():
         called = (inner for computation in instruction.called for inner in computation.instructions)
-        heavy[instruction] = bool(opcodes.traits(instruction.opcode)[4]) or any(heavy.get(inner) for inner in called)
+        heavy[instruction] = opcodes.kind_of(instruction.opcode) == opcodes.Kind.HEAVY or any(
+            heavy.get(inner) for inner in called
+        )
     return list(heavy.values())
 
 
@@ -65,9 +67,9 @@ def measure(record: hlo_stage.Record) -> tuple[int, Counter[str], Counter[str]]:
     """(instructions, those that each rule changes, the heavy ones of these)."""
     join = record.origins.program.join
     module, heavy = record.before.to_bytes(), heavy_instructions(record.before)
-    found, changed, heavily = join(module, opcodes), Counter[str](), Counter[str]()
+    found, changed, heavily = join(module), Counter[str](), Counter[str]()
     for rule in RULES:
-        differs = [a != b for a, b in zip(found, join(module, opcodes, without=rule), strict=True)]
+        differs = [a != b for a, b in zip(found, join(module, without=rule), strict=True)]
         changed[rule] += sum(differs)
         heavily[rule] += sum(a and b for a, b in zip(differs, heavy, strict=True))
     return len(found), changed, heavily

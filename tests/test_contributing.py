@@ -14,17 +14,34 @@ from hlotag.hlo import opcodes
 from hlotag.mlir import connection, library
 
 ROOT = Path(__file__).parent.parent
+CPP = ROOT / "cpp" / "lib" / "hlo"
 
 
-def test_an_operation_takes_its_lines(monkeypatch):
-    for function in ("kind_of", "opcode_of", "may_be"):  # Without their caches.
-        monkeypatch.setattr(opcodes, function, getattr(opcodes, function).__wrapped__)
+USES_NEW_PRODUCT = """
+#include "hlotag/hlo/opcodes.h"
+using namespace hlotag::hlo;
+int main() {
+  Kind operation("stablehlo.new_product"), instruction("new-product");
+  return instruction.cost == Cost::Heavy && mayBe(operation, instruction) && mayBe(operation, Kind("custom-call")) ? 1 : 0;
+}
+"""
+
+
+def test_an_operation_takes_its_lines(tmp_path):
+    compiler = requires.tool("c++", "g++")
     assert opcodes.kind_of("new-product") == opcodes.Kind.POINTWISE
     assert not opcodes.may_be("stablehlo.new_product", "custom-call")
-    monkeypatch.setitem(opcodes._HEAVY, "new-product", "new")
-    monkeypatch.setitem(opcodes._REWRITTEN, "new", {"new", "custom-call"})
-    assert opcodes.kind_of("new-product") == opcodes.Kind.HEAVY
-    assert opcodes.may_be("stablehlo.new_product", "custom-call")
+    source, program = tmp_path / "opcodes.cpp", tmp_path / "uses.cpp"
+    text, count = re.subn(
+        r'(?m)^    \{"sort", Heavy::Sort\},$', r'\g<0>\n    {"new-product", Heavy::Sort},', (CPP / source.name).read_text()
+    )
+    assert count == 1
+    source.write_text(text)
+    program.write_text(USES_NEW_PRODUCT)
+    command = [compiler, "-std=c++17", f"-I{ROOT}/cpp/include", program, source, "-o", tmp_path / "uses"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert subprocess.run([tmp_path / "uses"], check=False).returncode == 1
 
 
 def test_a_renamed_function_takes_one_line(monkeypatch):

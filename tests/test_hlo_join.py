@@ -12,7 +12,7 @@ import hlo_programs
 import hlotag
 from hlo_programs import PROGRAMS, compiled_instructions, is_xlas_own, program
 from hlotag import _compat, _core
-from hlotag.hlo import join, opcodes, proto
+from hlotag.hlo import join, proto
 from hlotag.hlo.module import Instruction, of_executable
 from hlotag.hlo.opcodes import MOVES
 from hlotag.hlo.origins import walk
@@ -319,7 +319,7 @@ def test_a_number_of_another_program_is_named():
     found = proto.read(_compat.runtime.hlo_from_text("HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }"))
     found.computations[0].instructions[0].metadata.op_name = "\x01abc:7\x01/sin"
     with pytest.raises(ValueError, match=f"names operation 7, but the program has {len(operations)} operations"):
-        operations.join(proto.write(found), opcodes)
+        operations.join(proto.write(found))
 
 
 def function_of(name: str, *operations: str) -> str:
@@ -352,5 +352,5 @@ def test_a_rule_can_be_left_out(staged):
         jax.jit(lambda *args: function(*args)).lower(*arguments).compile()
     (record,) = records
     module, all_ids = record.before.to_bytes(), record.origins.program.join
-    found, without = all_ids(module, opcodes), all_ids(module, opcodes, without="owner")
+    found, without = all_ids(module), all_ids(module, without="owner")
     assert sum(map(bool, without)) < sum(map(bool, found))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input that is big, badly shaped, or no module at all. `make hostile` runs the big cases at their full size."""
 
-import math
 import os
 import re
 import sys
@@ -23,25 +22,6 @@ MODULE = 'module {\n  func.func @f(%x: tensor<f32>) -> tensor<f32> {\n    return
 @pytest.mark.parametrize("name", hostile.CASES)
 def test_cases_at_a_small_size(name):
     assert hostile.run(name, hostile.CASES[name].short)["wrong"] == ""
-
-
-LINEAR = 2.5
-"""Twice the size may take less than this many times as long: 2 is linear, 4 the square."""
-
-
-@pytest.mark.parametrize("name", [name for name in hostile.CASES if "constant" not in name])
-def test_passes_take_time_linear_in_the_size(name):
-    """By the least time of several runs, for two doublings of sizes that fit into the processor's cache.
-
-    MLIR's own verifier is quadratic in the depth of regions.
-    """
-    size, least = max(1, hostile.CASES[name].short // 2), [math.inf, math.inf]
-    for _ in range(8):
-        for i, times in enumerate((1, 4)):
-            least[i] = min(least[i], hostile.run(name, times * size, verify=False)["seconds"])
-        if least[1] < LINEAR**2 * max(least[0], 0.001):  # below, it is noise
-            return
-    pytest.fail(f"{least[1] / least[0]:.1f} times as long")
 
 
 def test_a_constant_is_not_copied():

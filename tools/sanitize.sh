@@ -22,6 +22,12 @@ run() { # run COMMAND...: with the instrumented extension
     "$@"
 }
 
+used=$(run env ASAN_OPTIONS=detect_leaks=0 python -c "import importlib.util; print(importlib.util.find_spec('hlotag._core').origin)")
+if [[ $used != "$site"/* ]]; then
+  echo "hlotag: $used would run, without sanitizers; install hlotag without --editable" >&2
+  exit 1
+fi
+
 lit=(lit_tests/passes)
 tests=(tests/test_pipeline.py tests/test_fuzz.py tests/test_python_passes.py)
 if [[ ${1:-} != short ]]; then

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which functions does Python's HLO stage call? Python decides the kinds of operations and the
+// Which functions does Python's HLO stage call? Python decides the
 // entries of instructions.
 #include "hlo.h"
 
@@ -51,25 +51,12 @@ nb::list toTuples(const std::vector<hlo::Numbers> &all) {
   return made;
 }
 
-/// `hlotag.hlo.opcodes`.
-class Opcodes final : public hlo::Opcodes {
-public:
-  explicit Opcodes(nb::handle module)
-      : traits_(module.attr("traits")), mayBe_(module.attr("may_be")) {}
-
-  Traits traitsOf(std::string_view name) override {
-    nb::tuple traits(traits_(toStr(name)));
-    return {toString(traits[0]),       nb::cast<bool>(traits[1]), nb::cast<bool>(traits[2]),
-            nb::cast<bool>(traits[3]), toString(traits[4]),       nb::cast<bool>(traits[5]),
-            nb::cast<bool>(traits[6])};
-  }
-  bool mayBe(std::string_view name, std::string_view opcode) override {
-    return nb::cast<bool>(mayBe_(toStr(name), toStr(opcode)));
-  }
-
-private:
-  nb::object traits_, mayBe_;
-};
+nb::object toSet(const std::vector<std::string_view> &opcodes) {
+  nb::set made;
+  for (std::string_view opcode : opcodes)
+    made.add(toStr(opcode));
+  return nb::frozenset(made);
+}
 
 /// `hlotag.hlo.restore.Rules`.
 class Rules final : public hlo::Rules {
@@ -117,24 +104,19 @@ Program numberOperations(nb::handle module, std::string_view token, bool every) 
   return Program::ofOperations(operationOf(module).raw(), token, every);
 }
 
-Program programOfInstructions(const nb::bytes &data, nb::handle opcodes,
-                              const hlo::Numbers &numbers) {
+Program programOfInstructions(const nb::bytes &data, const hlo::Numbers &numbers) {
   return withModule(data, [&](std::string_view bytes) {
-    Opcodes asked(opcodes);
-    hlo::Kinds kinds(asked);
-    return Program::ofInstructions(hlo::Module(bytes, kinds), kinds, numbers);
+    return Program::ofInstructions(hlo::Module(bytes), numbers);
   });
 }
 
-nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes, nb::handle named,
+nb::list join(const Program &program, const nb::bytes &data, nb::handle named,
               std::string_view without) {
   return withModule(data, [&](std::string_view bytes) {
-    Opcodes asked(opcodes);
-    hlo::Kinds kinds(asked);
-    hlo::Module module(bytes, kinds);
+    hlo::Module module(bytes);
     if (named.is_none()) {
       std::vector<hlo::Numbers> ids =
-          hlo::join(module, kinds, program, hlo::readNames(module, program), without);
+          hlo::join(module, program, hlo::readNames(module, program), without);
       if (without != hlo::kEqual)
         hlo::addEqual(ids, program);
       return toTuples(ids);
@@ -144,27 +126,24 @@ nb::list join(const Program &program, const nb::bytes &data, nb::handle opcodes,
       names.push_back({nb::cast<hlo::Numbers>(numbers), {}});
       hlo::setCallsApart(names.back(), program);
     }
-    return toTuples(hlo::join(module, kinds, program, names));
+    return toTuples(hlo::join(module, program, names));
   });
 }
 
-nb::list measureWork(const nb::bytes &data, nb::handle opcodes) {
+nb::list measureWork(const nb::bytes &data) {
   return withModule(data, [&](std::string_view bytes) {
-    Opcodes asked(opcodes);
-    hlo::Kinds kinds(asked);
     nb::list made;
-    for (const hlo::Work &work : hlo::measureWork(hlo::Module(bytes, kinds)))
+    for (const hlo::Work &work : hlo::measureWork(hlo::Module(bytes)))
       made.append(nb::make_tuple(work.flops, work.bytes, work.effort()));
     return made;
   });
 }
 
-nb::bytes restore(const Program &program, const nb::bytes &data, nb::handle opcodes,
-                  nb::handle rules, bool keepsNumbers) {
+nb::bytes restore(const Program &program, const nb::bytes &data, nb::handle rules,
+                  bool keepsNumbers) {
   std::string restored = withModule(data, [&](std::string_view bytes) {
-    Opcodes asked(opcodes);
     Rules said(rules);
-    return hlo::restore(bytes, program, asked, said, keepsNumbers);
+    return hlo::restore(bytes, program, said, keepsNumbers);
   });
   return nb::bytes(restored.data(), restored.size());
 }
@@ -190,8 +169,9 @@ nb::list entries(const Program &program) {
 
 nb::tuple operation(const Program &program, size_t number) {
   const Program::Operation &found = program.operations.at(number);
-  return nb::make_tuple(toStr(program.names[found.name]), found.entries, toTuple(found.operands),
-                        toTuple(program.dimensions[found.dimensions]), found.value);
+  return nb::make_tuple(toStr(program.kinds[found.kind].name), found.entries,
+                        toTuple(found.operands), toTuple(program.dimensions[found.dimensions]),
+                        found.value);
 }
 
 } // namespace
@@ -213,7 +193,26 @@ ir::Operation python::operationOf(nb::handle module) {
   return MlirOperation{pointer};
 }
 
+static void bindOpcodes(nb::module_ &m) {
+  using hlo::Kind;
+  m.def("kind_of", [](std::string_view opcode) { return int(Kind(opcode).cost); });
+  m.def("opcode_of", [](std::string_view name) { return toStr(Kind(name).becomes); });
+  m.def("may_be", [](std::string_view name, std::string_view opcode) {
+    return hlo::mayBe(Kind(name), Kind(opcode));
+  });
+  m.def("role_of", [](std::string_view name, std::string_view opcode) {
+    return int(hlo::roleOf(Kind(name), Kind(opcode)));
+  });
+  m.def("replaces", [](std::string_view name, std::string_view opcode) {
+    return hlo::replaces(Kind(name), Kind(opcode));
+  });
+  m.attr("COLLECTIVES") = toSet(hlo::opcodesThat(hlo::kCollective));
+  m.attr("MOVES") = toSet(hlo::opcodesThat(hlo::kMoves));
+  m.attr("RELABELLING") = toSet(hlo::opcodesThat(hlo::kRelabels));
+}
+
 void python::bindHlo(nb::module_ &m) {
+  bindOpcodes(m);
   m.def("any_entries", &anyEntries, nb::arg("module"), nb::arg("accepts"),
         "Whether an operation has text entries that are accepted.");
   nb::class_<Program>(m, "Program", "The operations of a program, numbered.")
@@ -229,15 +228,15 @@ void python::bindHlo(nb::module_ &m) {
       .def("read_name", &readName, nb::arg("op_name"),
            "(numbers in a name, numbers of callers, name without numbers).")
       .def(
-          "join", &join, nb::arg("module"), nb::arg("opcodes"), nb::arg("named") = nb::none(),
-          nb::kw_only(), nb::arg("without") = "",
+          "join", &join, nb::arg("module"), nb::arg("named") = nb::none(), nb::kw_only(),
+          nb::arg("without") = "",
           "The numbers of each instruction's operations, in the module's order. With `named`, uses "
           "these instead of names, and ignores operations that only have equal values. The rule "
           "named `without` is left out.")
-      .def("restore", &restore, nb::arg("module"), nb::arg("opcodes"), nb::arg("rules"),
-           nb::kw_only(), nb::arg("keeps_numbers"),
+      .def("restore", &restore, nb::arg("module"), nb::arg("rules"), nb::kw_only(),
+           nb::arg("keeps_numbers"),
            "The module with the entries from `rules`; without numbers, unless it keeps them.");
-  m.def("measure_work", &measureWork, nb::arg("module"), nb::arg("opcodes"),
+  m.def("measure_work", &measureWork, nb::arg("module"),
         "(flops, bytes, both on one scale) of each instruction, in the module's order.");
   m.def("join_rules", &hlo::joinRuleNames, "The names of the rules of `Program.join`, in order.");
   m.def(
@@ -248,6 +247,6 @@ void python::bindHlo(nb::module_ &m) {
         "The module with stack frames that keep their ids when XLA reads it.");
   m.def("number_operations", &numberOperations, nb::arg("module"), nb::arg("token"), nb::kw_only(),
         nb::arg("every"), "Numbers the names of operations.");
-  m.def("program_of_instructions", &programOfInstructions, nb::arg("module"), nb::arg("opcodes"),
-        nb::arg("numbers"), "Takes those instructions whose number is not -1 for operations.");
+  m.def("program_of_instructions", &programOfInstructions, nb::arg("module"), nb::arg("numbers"),
+        "Takes those instructions whose number is not -1 for operations.");
 }

@@ -10,21 +10,6 @@ using namespace hlotag::hlo;
 
 namespace {
 
-/// Products are heavy, additions are pointwise, broadcasts move elements.
-struct FewOpcodes final : Opcodes {
-  Traits traitsOf(std::string_view name) override {
-    bool isMove = name == "broadcast" || name == "gather";
-    return {std::string(name),
-            isMove,
-            false,
-            false,
-            name == "dot" || name == "gather" ? std::string(name) : std::string(),
-            name == "add",
-            name == "broadcast"};
-  }
-  bool mayBe(std::string_view, std::string_view) override { return false; }
-};
-
 constexpr uint64_t kF32 = 11;
 
 std::string shape(const std::vector<uint64_t> &dimensions) {
@@ -67,9 +52,7 @@ std::vector<Work> measure(uint64_t entry, const std::vector<std::string> &comput
   wire::append(message, fields::module::kEntryId, entry);
   for (const std::string &each : computations)
     wire::append(message, fields::module::kComputations, each);
-  FewOpcodes opcodes;
-  Kinds kinds(opcodes);
-  return measureWork(Module(message, kinds));
+  return measureWork(Module(message));
 }
 
 } // namespace

@@ -21,7 +21,7 @@ module attributes {hlotag.tags = [{forward = {k = "v"}, derived}]} {}
 
 // -----
 
-// expected-error@below {{'hlotag.tags[0].forward.k' must be a string, but is 1 : i32}}
+// expected-error@below {{'hlotag.tags[0].forward.k' must be a string or a bool, but is 1 : i32}}
 module attributes {hlotag.tags = [{forward = {k = 1 : i32}, derived = {}}]} {}
 
 // -----
@@ -106,7 +106,7 @@ module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = 
 
 // -----
 
-// expected-error@below {{'hlotag.tags[0].rules[0].remat.k' must be a string, but is 1 : i32}}
+// expected-error@below {{'hlotag.tags[0].rules[0].remat.k' must be a string or a bool, but is 1 : i32}}
 module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", forward = {}, derived = {}, remat = {k = 1 : i32}}]}]} {}
 
 // -----

@@ -7,8 +7,7 @@ using ir::Attribute;
 using ir::Identifier;
 using ir::Operation;
 
-CallGraph::CallGraph(const ir::OpList &operations, const ir::OpIds &ids) : module_(ids.module) {
-  std::vector<size_t> starts; // of the functions
+CallGraph::CallGraph(const ir::OpList &operations, const ir::OpIds &ids) {
   std::vector<size_t> others;
   for (size_t i = 1; i < operations.size(); i = operations.after(i)) {
     Operation op = operations[i].op;
@@ -21,37 +20,30 @@ CallGraph::CallGraph(const ir::OpList &operations, const ir::OpIds &ids) : modul
     auto visibility = op.attrOf<ir::StringAttr>("sym_visibility");
     byName_.emplace(name.value(), functions_.size());
     functions_.push_back({op, name.value(), visibility && visibility.value() == "private"});
-    starts.push_back(i);
+    functions_.back().index = i;
   }
   for (size_t f = 0; f < functions_.size(); ++f)
-    addBody(f, operations, starts[f], ids);
+    addBody(f, operations, ids);
+  // A nested module resolves names among its own symbols.
   for (size_t other : others)
-    for (size_t i = other, end = operations.after(other); i < end;) {
-      // A nested module resolves names among its own symbols.
-      bool isModule = operations[i].name == ids.module;
-      if (!isModule)
+    for (size_t i = other; i < operations.after(other); i = operations.next(i, ids.module))
+      if (operations[i].name != ids.module)
         addReferences(operations[i].op);
-      i = isModule ? operations.after(i) : i + 1;
-    }
 }
 
-void CallGraph::addBody(size_t function, const ir::OpList &operations, size_t start,
-                        const ir::OpIds &ids) {
-  size_t position = 0;
-  for (size_t i = start, end = operations.after(start); i < end;) {
+void CallGraph::addBody(size_t function, const ir::OpList &operations, const ir::OpIds &ids) {
+  size_t start = functions_[function].index;
+  for (size_t i = start, end = operations.after(start); i < end;
+       i = operations.next(i, ids.module)) {
     Operation op = operations[i].op;
     Identifier name = operations[i].name;
-    if (name == ids.module) {
-      i = operations.after(i);
+    if (name == ids.module)
       continue;
-    }
     auto [facts, callees] = ids.rowOf(name);
     if (callees)
-      addCalls({op, function, kNone, position, 0}, op.attr(callees.str()));
+      addCalls({op, function, kNone, i - start, 0}, op.attr(callees.str()));
     if (facts & ir::kRefers) // Reading all attributes is slow.
       addReferences(op, callees);
-    ++position;
-    ++i;
   }
 }
 
@@ -110,15 +102,11 @@ void CallGraph::forEachSite(size_t function, Operation body,
       visit(callSites_[site].op, site);
     return;
   }
-  size_t position = 0, next = 0;
-  ir::walk(body, [&](Operation op) {
-    if (op.name() == module_)
-      return ir::WalkResult::Skip;
-    for (; next < sites.size() && callSites_[sites[next]].position == position; ++next)
-      visit(op, sites[next]);
-    ++position;
-    return next < sites.size() ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
-  });
+  if (sites.empty())
+    return;
+  ir::OpList copy(body);
+  for (size_t site : sites)
+    visit(copy[callSites_[site].position].op, site);
 }
 
 size_t CallGraph::find(std::string_view name) const {

@@ -29,6 +29,14 @@ public:
   Field renamed(std::string where) const { return {attr_, std::move(where)}; }
 
   ir::DictionaryAttr dictionary() const { return as<ir::DictionaryAttr>("a dictionary"); }
+  /// The values are strings, bools or the sentinel of a removed key.
+  ir::DictionaryAttr entries() const {
+    for (ir::NamedAttribute entry : dictionary())
+      if (!ir::isa<ir::StringAttr>(entry.value) && !ir::isUnset(entry.value) &&
+          !capi::fn().mlirAttributeIsABool(entry.value.raw()))
+        (*this)[entry.name.str()].failUnless("a string or a bool");
+    return dictionary();
+  }
   std::string text() const { return std::string(as<ir::StringAttr>("a string").value()); }
   Field operator[](std::string_view key) const {
     return {dictionary().lookup(key), ir::concat({where_, ".", key})};

@@ -130,10 +130,10 @@ private:
 
   void add(Operation op, Frame &frame) {
     std::vector<Index> &used = uses.emplace_back();
-    ir::forEachOperand(op, [&](Operation, intptr_t, Value value) {
-      if (const Index *index = frame.by.find(value.opaque()))
-        used.push_back(*index);
-    });
+    for (const ir::OpList::Item &user : ir::OpList(op))
+      for (Value value : user.op.operands())
+        if (const Index *index = frame.by.find(value.opaque()))
+          used.push_back(*index);
     for (Value result : op.results())
       *frame.by.insert(result.opaque()).first = Index(ops.size());
     ops.push_back(op);

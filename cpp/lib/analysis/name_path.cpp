@@ -55,12 +55,7 @@ void dropRepeat(std::vector<std::string> &scopes, size_t restart) {
 
 } // namespace
 
-std::string NamePath::scope() const {
-  std::string joined;
-  for (const std::string &element : scopes)
-    joined.append(joined.empty() ? "" : "/").append(element);
-  return joined;
-}
+std::string NamePath::scope() const { return ir::join(scopes, "/"); }
 
 int NamePath::derivations() const {
   return int(std::count(transforms.begin(), transforms.end(), 't')) - backwardRules;
@@ -130,10 +125,7 @@ std::string namedScopes(std::string_view path) {
     else
       scopes.push_back(element);
   }
-  std::string joined;
-  for (std::string_view scope : scopes)
-    joined.append(joined.empty() ? "" : "/").append(scope);
-  return joined;
+  return ir::join(scopes, "/");
 }
 
 NamePath parseName(std::string_view name) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/analysis/paths.h"
 
+#include "hlotag/ir/support.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -65,10 +67,8 @@ std::string Paths::text(PathId path) const {
   std::vector<std::string_view> names;
   for (; path; path = nodes_[path].outer)
     names.push_back(elements_[nodes_[path].element]);
-  std::string joined;
-  for (auto name = names.rbegin(); name != names.rend(); ++name)
-    joined.append(joined.empty() ? "" : "/").append(*name);
-  return joined;
+  std::reverse(names.begin(), names.end());
+  return ir::join(names, "/");
 }
 
 } // namespace hlotag::analysis

@@ -20,10 +20,6 @@ std::string anchor(std::string_view pattern) {
   return "*/" + std::string(pattern);
 }
 
-bool matchesScope(const std::string &pattern, const Subject &subject) {
-  return subject.scopes && subject.scopes->match(pattern, subject.scope);
-}
-
 bool matchesSource(const std::string &pattern, const Subject &subject) {
   if (subject.file.empty())
     return false;
@@ -72,16 +68,10 @@ Phase readPhase(const Field &field) {
 }
 
 ir::DictionaryAttr readEntries(const Field &field) {
-  ir::DictionaryAttr result = field.dictionary();
-  for (ir::NamedAttribute entry : result) {
-    Field value = field[entry.name.str()];
+  for (ir::NamedAttribute entry : field.dictionary())
     if (ir::isReservedKey(entry.name.str()))
-      value.fail("has a key that is reserved");
-    if (!ir::isa<ir::StringAttr>(entry.value) &&
-        !capi::fn().mlirAttributeIsABool(entry.value.raw()))
-      value.failUnless("a string or a bool");
-  }
-  return result;
+      field[entry.name.str()].fail("has a key that is reserved");
+  return field.entries();
 }
 
 std::string textWithoutPlace(MlirContext context, ir::DictionaryAttr fields) {
@@ -92,9 +82,8 @@ std::string textWithoutPlace(MlirContext context, ir::DictionaryAttr fields) {
   return ir::DictionaryAttr::get(context, rest).str();
 }
 
-Rule readRule(MlirContext context, size_t number, const Field &fields) {
-  Rule rule{number, {}, textWithoutPlace(context, fields.dictionary()), {}, {}, Phase::Both, {},
-            {},     {}};
+Rule readRule(MlirContext context, const std::string &name, const Field &fields) {
+  Rule rule{{name, textWithoutPlace(context, fields.dictionary())}};
   for (ir::NamedAttribute entry : fields.dictionary()) {
     std::string_view name = entry.name.str();
     Field field = fields[name];
@@ -104,7 +93,7 @@ Rule readRule(MlirContext context, size_t number, const Field &fields) {
       for (const Field &clause : field.elements())
         rule.unless.push_back(readPatterns(clause));
     else if (name == "at")
-      rule.at = field.text();
+      rule.name.name += " (" + field.text() + ")";
     else if (name == "phase")
       rule.phase = readPhase(field);
     else if (name == "attrs" || name == "grad" || name == "remat")
@@ -150,10 +139,6 @@ Enclosing::Around Enclosing::in(ir::Operation parent) {
   return around;
 }
 
-std::string Rule::name() const {
-  return "rule " + std::to_string(number) + (at.empty() ? "" : " (" + at + ")");
-}
-
 std::optional<std::string> *Patterns::field(std::string_view name) {
   return name == "op"         ? &op
          : name == "scope"    ? &scope
@@ -165,7 +150,8 @@ std::optional<std::string> *Patterns::field(std::string_view name) {
 bool Patterns::match(const Subject &subject) const {
   return (!op || matchesOp(*op, subject.opName)) &&
          (!function || globMatch(*function, subject.function)) &&
-         (!scope || matchesScope(*scope, subject)) && (!source || matchesSource(*source, subject));
+         (!scope || subject.scopes.match(*scope, subject.scope)) &&
+         (!source || matchesSource(*source, subject));
 }
 
 bool Rule::mayMatch(std::string_view opName) const {
@@ -186,9 +172,8 @@ bool Rule::matchesPatterns(const Subject &subject) const {
 
 ir::DictionaryAttr Rule::bind(MlirContext context, ir::DictionaryAttr entries,
                               const Subject &subject) const {
-  const Bindings *bindings = patterns.scope && subject.scopes
-                                 ? subject.scopes->match(*patterns.scope, subject.scope)
-                                 : nullptr;
+  const Bindings *bindings =
+      patterns.scope ? subject.scopes.match(*patterns.scope, subject.scope) : nullptr;
   if (!bindings || bindings->empty() || entries.empty())
     return entries;
   std::vector<ir::NamedAttribute> bound;
@@ -214,8 +199,8 @@ std::vector<Rule> parseRules(MlirContext context, std::string_view text) {
                      std::string(text));
   std::vector<Rule> rules;
   for (const Field &fields : Field(attr, "rules").elements()) {
-    size_t number = rules.size() + 1;
-    rules.push_back(readRule(context, number, fields.renamed("rule " + std::to_string(number))));
+    std::string name = "rule " + std::to_string(rules.size() + 1);
+    rules.push_back(readRule(context, name, fields.renamed(name)));
   }
   return rules;
 }

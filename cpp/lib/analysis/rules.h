@@ -18,10 +18,10 @@ enum class Phase { Forward, Backward, Both };
 
 /// The properties of an operation that patterns match.
 struct Subject {
-  std::string_view opName;  ///< `stablehlo.dot_general`
-  Scopes *scopes = nullptr; ///< of the module
-  PathId scope = 0;         ///< in `scopes`
-  std::string_view file;    ///< of the innermost line of user code; may be empty
+  std::string_view opName; ///< `stablehlo.dot_general`
+  Scopes &scopes;          ///< of the module
+  PathId scope;            ///< in `scopes`
+  std::string_view file;   ///< of the innermost line of user code; may be empty
   int line = 0, column = 0;
   std::string_view function; ///< symbol of the enclosing function
   bool isTransposed = false;
@@ -62,11 +62,15 @@ struct Patterns {
   bool match(const Subject &subject) const;
 };
 
+/// A rule in messages.
+struct RuleName {
+  std::string name; ///< `rule 2`, `rule 2 (rules.toml:12)`
+  std::string text; ///< without its place
+};
+
 /// One rule.
 struct Rule {
-  size_t number;    ///< from 1
-  std::string at;   ///< position in a file, `rules.toml:12`, or empty
-  std::string text; ///< the rule without `at`
+  RuleName name;
   Patterns patterns;
   std::vector<Patterns> unless; ///< each excludes the operations that it matches
   Phase phase = Phase::Both;
@@ -74,8 +78,6 @@ struct Rule {
   ir::DictionaryAttr grad;  ///< the entries of derived operations; may be empty or equal to `attrs`
   ir::DictionaryAttr remat; ///< the entries of recomputed operations
 
-  /// The name in messages: `rule 2`, `rule 2 (rules.toml:12)`.
-  std::string name() const;
   /// A quick test before `matches`: whether the rule may select operations called `opName`.
   bool mayMatch(std::string_view opName) const;
   bool matches(const Subject &subject) const;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tag_table.h"
 #include "field.h"
-#include "rules.h"
 
 #include <algorithm>
 #include <charconv>
@@ -22,14 +21,6 @@ size_t readIndex(const Field &field, size_t end, std::string_view expected) {
   return index;
 }
 
-ir::DictionaryAttr readEntries(const Field &field) {
-  ir::DictionaryAttr entries = field.dictionary();
-  for (ir::NamedAttribute entry : entries)
-    if (!ir::isUnset(entry.value))
-      (void)field[entry.name.str()].text();
-  return entries;
-}
-
 /// Reads `forward`, `custom`, which is `forward` by default, `derived`, and `remat`, which is
 /// `derived` by default.
 Columns readColumns(const Field &fields) {
@@ -37,7 +28,7 @@ Columns readColumns(const Field &fields) {
   for (size_t phase = 0; phase < kPhases; ++phase) {
     Field field = fields[kPhaseNames[phase]];
     bool isOptional = phase == Custom || phase == Remat;
-    columns[phase] = field || !isOptional ? readEntries(field) : columns[phase - 1];
+    columns[phase] = field || !isOptional ? field.entries() : columns[phase - 1];
   }
   return columns;
 }

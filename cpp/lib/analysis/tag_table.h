@@ -3,7 +3,7 @@
 // Which entries does each mark stand for? The attributes `hlotag.tags` and `hlotag.rules`.
 #pragma once
 
-#include "hlotag/ir/ir.h"
+#include "rules.h"
 
 #include <array>
 #include <cstdint>
@@ -43,12 +43,6 @@ struct Tag {
   bool hasCustom() const;
   /// The tag of operations that were bound in a backward rule within this tag's: all are derived.
   Tag settled() const;
-};
-
-/// A rule of the stage, for messages.
-struct RuleName {
-  std::string name; ///< `rule 2 (rules.toml:12)`
-  std::string text;
 };
 
 struct TagTable {

@@ -4,17 +4,17 @@
 namespace hlotag::hlo {
 
 bool isCombined(const Facts &facts, size_t i) {
-  return facts.kind(i).isCombinable && facts.module.instructions[i].operands.size() > 1;
+  return facts.kind(i).is(kCombines) && facts.module.instructions[i].operands.size() > 1;
 }
 
 bool hasAllNames(const Facts &facts, size_t i) {
-  return facts.names[i].isCombined && facts.kind(i).isCombinable;
+  return facts.names[i].isCombined && facts.kind(i).is(kCombines);
 }
 
 Numbers replaceByCollectives(Facts &facts, size_t i, const Numbers &numbers) {
   Numbers ids;
   for (int64_t number : numbers) {
-    int64_t source = facts.operations.findSource(number, facts.opcode(i));
+    int64_t source = facts.operations.findSource(number, facts.kind(i));
     addOnce(ids, source == kNone ? number : source);
   }
   return ids;
@@ -26,7 +26,7 @@ namespace {
 bool addSources(Facts &facts, size_t i, const Numbers &numbers, Numbers &ids) {
   bool isFound = false;
   for (int64_t number : numbers)
-    if (int64_t source = facts.operations.findSource(number, facts.opcode(i)); source != kNone) {
+    if (int64_t source = facts.operations.findSource(number, facts.kind(i)); source != kNone) {
       addOnce(ids, source);
       isFound = true;
     }
@@ -40,8 +40,8 @@ void addWanted(Facts &facts, size_t i, const Numbers &wanted, const Numbers &swa
   if (addSources(facts, i, wanted, ids) || addSources(facts, i, swapped, ids))
     return;
   // The partitioner sums the result of an operation, or gathers an operand of its first user.
-  const std::string &heavy = facts.kind(i).heavy;
-  bool isSum = (heavy == "all-reduce" || heavy == "reduce-scatter") && !wanted.empty();
+  Heavy heavy = facts.kind(i).heavy;
+  bool isSum = (heavy == Heavy::AllReduce || heavy == Heavy::ReduceScatter) && !wanted.empty();
   const Numbers &made = isSum ? wanted : owners;
   // XLA sums over devices once if the program adds several such sums.
   if (isSum && addSources(facts, i, facts.operations.operands(made[0]), ids))
@@ -64,8 +64,8 @@ Numbers findMembers(Facts &facts, Uses &uses, size_t i) {
   Numbers ids = replaceByCollectives(facts, i, facts[i].ids);
   std::vector<Uses::Use> whole;
   for (const Uses::Use &use : uses.of(i)) {
-    const Kinds::Kind &kind = facts.kind(use.first);
-    if (kind.isElement)
+    const Kind &kind = facts.kind(use.first);
+    if (kind.is(kElement))
       addMember(facts, uses, i, use.first, {use}, ids);
     else
       whole.push_back(use);

@@ -12,9 +12,6 @@
 
 namespace hlotag::hlo {
 
-/// The heavy kind of products of matrices and convolutions.
-inline constexpr std::string_view kContraction = "contraction";
-
 struct Fact {
   Numbers ids;           ///< the operations that the instruction comes from, as far as known
   bool isUnsure = false; ///< its name is missing or may be a neighbour's; then the rest is set
@@ -26,16 +23,14 @@ struct Fact {
 
 class Facts {
 public:
-  Facts(const Module &module, Kinds &kinds, const Program &program,
-        const std::vector<NumberedName> &names)
-      : module(module), names(names), operations(program, kinds), unique(program.operations.size()),
+  Facts(const Module &module, const Program &program, const std::vector<NumberedName> &names)
+      : module(module), names(names), operations(program), unique(program.operations.size()),
         order(module.usersFirst()), facts_(module.instructions.size()) {}
 
   Fact &operator[](size_t i) { return facts_[i]; }
   const Fact &operator[](size_t i) const { return facts_[i]; }
 
-  size_t opcode(size_t i) const { return module.instructions[i].opcode; }
-  const Kinds::Kind &kind(size_t i) const { return module.kind(i); }
+  const Kind &kind(size_t i) const { return module.kind(i); }
   uint64_t size(size_t i) const { return numElements(module.dimensions(i)); }
 
   const Module &module;

@@ -30,8 +30,8 @@ void runRules(Join &join, Step step, size_t i) {
 /// How much an instruction does, compared to others: products most, then all other heavy work, by
 /// size of the result.
 std::pair<int, uint64_t> weigh(const Module &module, size_t i) {
-  const Kinds::Kind &kind = module.kind(i);
-  return {kind.isHeavy + (kind.heavy == kContraction), numElements(module.dimensions(i))};
+  const Kind &kind = module.kind(i);
+  return {kind.isHeavy() + (kind.heavy == Heavy::Contraction), numElements(module.dimensions(i))};
 }
 
 } // namespace
@@ -44,7 +44,7 @@ void setCallsApart(NumberedName &named, const Program &program) {
                                     ", but the program has " +
                                     std::to_string(program.operations.size()) + " operations");
   auto isCall = [&](int64_t number) {
-    return program.names[program.operations[size_t(number)].name] == "func.call";
+    return program.kinds[program.operations[size_t(number)].kind].name == "func.call";
   };
   std::copy_if(named.numbers.begin(), named.numbers.end(), std::back_inserter(named.callers),
                isCall);
@@ -69,12 +69,12 @@ std::vector<size_t> findHeaviest(const Module &module) {
   // Callees come before callers, and operands before users.
   for (auto i = order.rbegin(); i != order.rend(); ++i) {
     const Module::Instruction &instruction = module.instructions[*i];
-    const Kinds::Kind &kind = module.kind(*i);
-    bool isDone = kind.isDone && !instruction.operands.empty();
+    const Kind &kind = module.kind(*i);
+    bool isDone = kind.is(kDone) && !instruction.operands.empty();
     heaviest[*i] = isDone ? heaviest[instruction.operands[0]] : *i;
-    if (kind.isFusion || kind.isAsyncStart)
+    if (kind.is(kFusion) || kind.is(kAsyncStart))
       heaviest[*i] = inBody[elementAt(instruction.called, 0)].value_or(*i);
-    if (!module.kind(heaviest[*i]).isHeavy)
+    if (!module.kind(heaviest[*i]).isHeavy())
       continue;
     std::optional<size_t> &found = inBody[instruction.computation];
     if (!found || weigh(module, heaviest[*i]) > weigh(module, *found))
@@ -83,9 +83,9 @@ std::vector<size_t> findHeaviest(const Module &module) {
   return heaviest;
 }
 
-std::vector<Numbers> join(const Module &module, Kinds &kinds, const Program &program,
+std::vector<Numbers> join(const Module &module, const Program &program,
                           const std::vector<NumberedName> &names, std::string_view without) {
-  Join join(module, kinds, program, names, findHeaviest(module));
+  Join join(module, program, names, findHeaviest(module));
   join.without = without;
   Facts &facts = join.facts;
   for (size_t i : facts.order) {

@@ -22,7 +22,7 @@ Numbers findHelper(Join &join, size_t i) {
   if (numbers.empty())
     return {};
   for (int64_t helper : join.facts.operations.helpers(numbers[0]))
-    if (join.facts.operations.kind(helper).opcode == join.facts.opcode(i))
+    if (isSame(join.facts.operations.kind(helper), join.facts.kind(i)))
       found.push_back(helper);
   if (found.size() != 1)
     return {};
@@ -36,9 +36,9 @@ Numbers findNamed(Join &join, size_t i) { return join.facts.names[i].numbers; }
 
 /// Returns the contraction that an instruction slices, directly or after reshapes.
 std::optional<size_t> findSlicedContraction(const Facts &facts, size_t i) {
-  for (bool isPart = facts.kind(i).isSlice; isPart; isPart = facts.kind(i).isReshaped) {
+  for (bool isPart = facts.kind(i).is(kSlices); isPart; isPart = facts.kind(i).is(kReshapes)) {
     i = facts.module.findSource(elementAt(facts.module.instructions[i].operands, 0));
-    if (facts.kind(i).heavy == kContraction)
+    if (facts.kind(i).heavy == Heavy::Contraction)
       return i;
   }
   return std::nullopt;
@@ -51,8 +51,8 @@ Numbers findPartOfContraction(Join &join, size_t i) {
     return {};
   Numbers parts;
   for (int64_t number : facts[i].wanted) {
-    int64_t source = facts.operations.findSource(number, facts.opcode(*whole));
-    if (source != kNone && facts.operations.kind(source).heavy == kContraction)
+    int64_t source = facts.operations.findSource(number, facts.kind(*whole));
+    if (source != kNone && facts.operations.kind(source).heavy == Heavy::Contraction)
       parts.push_back(source);
   }
   if (parts.size() != 1)
@@ -63,13 +63,13 @@ Numbers findPartOfContraction(Join &join, size_t i) {
 
 /// Whether an instruction is a collective that XLA combined, moved or inserted.
 bool isChangedCollective(const Facts &facts, size_t i) {
-  return isCombined(facts, i) || (facts[i].ids.empty() && facts.kind(i).isCombinable);
+  return isCombined(facts, i) || (facts[i].ids.empty() && facts.kind(i).is(kCombines));
 }
 
 Numbers findPiece(Join &join, size_t i) {
   const Module::Instruction &instruction = join.facts.module.instructions[i];
   if (instruction.channel == 0 || !join.facts.names[i].numbers.empty() ||
-      !join.facts.kind(i).isCombinable)
+      !join.facts.kind(i).is(kCombines))
     return {};
   auto [last, isNew] = join.pieces.try_emplace({instruction.opcode, instruction.channel}, i);
   return isNew ? Numbers() : join.facts[last->second].ids;
@@ -91,18 +91,18 @@ bool hasEntriesOf(const Facts &facts, size_t i, int64_t number) {
 Numbers findMove(Join &join, size_t i) {
   Facts &facts = join.facts;
   const Fact &fact = facts[i];
-  if (fact.ids.empty() || !facts.kind(i).isMove)
+  if (fact.ids.empty() || !facts.kind(i).is(kMoves))
     return {};
   Numbers found;
   for (int64_t number : facts.operations.relabellings(fact.ids[0]))
-    if (facts.kind(i).isReshaped && hasEntriesOf(facts, i, number) &&
+    if (facts.kind(i).is(kReshapes) && hasEntriesOf(facts, i, number) &&
         facts.operations.dimensions(number) == facts.module.dimensions(i))
       return {number};
-  for (int64_t number : facts.operations.select(fact.wanted, facts.opcode(i)))
+  for (int64_t number : facts.operations.select(fact.wanted, facts.kind(i)))
     if (facts.operations.numElements(number) == facts.size(i))
       found.push_back(number);
   for (int64_t helper :
-       facts.operations.select(facts.operations.helpers(fact.ids[0]), facts.opcode(i)))
+       facts.operations.select(facts.operations.helpers(fact.ids[0]), facts.kind(i)))
     found.push_back(helper);
   std::copy_if(fact.ids.begin(), fact.ids.end(), std::back_inserter(found),
                [&](int64_t named) { return !facts.operations.runsOthers(named); });
@@ -119,7 +119,7 @@ template <Numbers Fact::*list> Numbers findSources(Join &join, size_t i) {
   Numbers found;
   facts.unique.start();
   for (int64_t number : facts[i].*list)
-    if (int64_t source = facts.operations.findSource(number, facts.opcode(i)); source != kNone)
+    if (int64_t source = facts.operations.findSource(number, facts.kind(i)); source != kNone)
       facts.unique.add(found, source);
   return found;
 }
@@ -134,8 +134,8 @@ Numbers findExpanded(const Facts &facts, size_t i) {
     return {};
   size_t loop = *computation.caller;
   const Numbers &ids = facts[loop].ids;
-  bool isExpansion = facts.kind(loop).isLoop && !ids.empty() &&
-                     facts.operations.kind(ids[0]).opcode != facts.opcode(loop);
+  bool isExpansion = facts.kind(loop).is(kLoop) && !ids.empty() &&
+                     !isSame(facts.operations.kind(ids[0]), facts.kind(loop));
   return isExpansion ? ids : Numbers();
 }
 
@@ -145,7 +145,7 @@ Numbers findOwners(Join &join, size_t i) {
   if (fact.owners.empty())
     fact.owners = findExpanded(facts, i);
   fact.isHelper = true;
-  return facts.kind(i).isXlasOwn ? Numbers() : fact.owners;
+  return facts.kind(i).is(kXlasOwn) ? Numbers() : fact.owners;
 }
 
 // --- By computation ------------------------------------------------------------------------------
@@ -157,10 +157,10 @@ Numbers findInWrapper(Join &join, size_t i) {
 /// Looks through copies without a name, which XLA inserted.
 Numbers findRoot(Join &join, size_t i) {
   const Facts &facts = join.facts;
-  if (!facts.kind(i).isWrapper)
+  if (!facts.kind(i).is(kWraps))
     return {};
   size_t root = facts.module.findWrapped(i);
-  while (facts.kind(root).isCopied && facts[root].ids.empty())
+  while (facts.kind(root).is(kCopies) && facts[root].ids.empty())
     root = facts.module.findSource(elementAt(facts.module.instructions[root].operands, 0));
   return facts[root].ids;
 }
@@ -168,7 +168,7 @@ Numbers findRoot(Join &join, size_t i) {
 Numbers findCaller(Join &join, size_t i) {
   const Facts &facts = join.facts;
   Numbers found;
-  if (facts[i].ids.empty() && !facts.kind(i).isXlasOwn)
+  if (facts[i].ids.empty() && !facts.kind(i).is(kXlasOwn))
     for (size_t caller : join.callers[facts.module.instructions[i].computation])
       if (!facts[caller].ids.empty())
         found = facts[caller].ids;
@@ -179,7 +179,7 @@ Numbers findCaller(Join &join, size_t i) {
 std::vector<std::vector<size_t>> findCallers(const Module &module) {
   std::vector<std::vector<size_t>> callers(module.computations.size());
   for (size_t i = 0; i < module.instructions.size(); ++i)
-    if (!module.kind(i).isControl)
+    if (!module.kind(i).is(kRunsOthers))
       for (size_t callee : module.instructions[i].called)
         callers[callee].push_back(i);
   return callers;
@@ -224,9 +224,9 @@ constexpr JoinRule kRules[] = {
 
 } // namespace
 
-Join::Join(const Module &module, Kinds &kinds, const Program &program,
-           const std::vector<NumberedName> &names, std::vector<size_t> heaviest)
-    : facts(module, kinds, program, names), uses(facts), heaviest(std::move(heaviest)),
+Join::Join(const Module &module, const Program &program, const std::vector<NumberedName> &names,
+           std::vector<size_t> heaviest)
+    : facts(module, program, names), uses(facts), heaviest(std::move(heaviest)),
       callers(findCallers(module)) {}
 
 const std::vector<JoinRule> &joinRules() {
@@ -235,19 +235,19 @@ const std::vector<JoinRule> &joinRules() {
 }
 
 bool isUnsure(Facts &facts, size_t i) {
-  const Kinds::Kind &kind = facts.kind(i);
+  const Kind &kind = facts.kind(i);
   if (hasAllNames(facts, i))
     return false;
   if (isCombined(facts, i))
     return true;
-  if (kind.isWrapper || kind.isParameter)
+  if (kind.is(kWraps) || kind.is(kParameter))
     return false;
   const Numbers &ids = facts[i].ids;
   if (ids.empty() ||
-      (facts.operations.kind(ids[0]).opcode != facts.opcode(i) && findSlicedContraction(facts, i)))
+      (!isSame(facts.operations.kind(ids[0]), kind) && findSlicedContraction(facts, i)))
     return true;
   // XLA makes moves and heavy instructions from few kinds of operations. It rewrites others freely.
-  return (kind.isMove || kind.isHeavy) && !facts.operations.becomes(ids[0], facts.opcode(i));
+  return (kind.is(kMoves) || kind.isHeavy()) && !facts.operations.becomes(ids[0], facts.kind(i));
 }
 
 } // namespace hlotag::hlo

@@ -14,8 +14,8 @@ namespace hlotag::hlo {
 
 /// The state of a join, for rules.
 struct Join {
-  Join(const Module &module, Kinds &kinds, const Program &program,
-       const std::vector<NumberedName> &names, std::vector<size_t> heaviest);
+  Join(const Module &module, const Program &program, const std::vector<NumberedName> &names,
+       std::vector<size_t> heaviest);
 
   Facts facts;
   Uses uses;

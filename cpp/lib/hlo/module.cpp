@@ -18,7 +18,11 @@ static size_t at(const ir::FlatMap<uint64_t, size_t> &byId, int64_t id) {
   return *found;
 }
 
-Module::Module(std::string_view data, Kinds &kinds) : kinds_(kinds) {
+Numbers dimensionsOf(std::string_view shape) {
+  return wire::numbersIn(shape, fields::shape::kDimensions);
+}
+
+Module::Module(std::string_view data) {
   int64_t entry = 0;
   for (wire::Message message(data); message.next();) {
     if (message.field() == fields::module::kComputations)
@@ -51,12 +55,8 @@ void Module::readInstruction(std::string_view data, ById &byId) {
   Unresolved read;
   for (wire::Message message(data); message.next();)
     readField(message, made, read);
-  for (wire::Message message(read.metadata); message.next();)
-    if (message.field() == fields::metadata::kOpName)
-      made.opName = message.bytes();
-  if (std::any_of(read.opcode.begin(), read.opcode.end(), [](char letter) { return letter < 0; }))
-    throw wire::ModuleError("an opcode is not ASCII");
-  made.opcode = kinds_.of(read.opcode);
+  made.opName = wire::bytesIn(read.metadata, fields::metadata::kOpName);
+  made.opcode = numberOf(read.opcode);
   // Operands come before their users, and computations before their callers.
   made.operands.reserve(read.operands.size());
   for (int64_t operand : read.operands)
@@ -65,6 +65,13 @@ void Module::readInstruction(std::string_view data, ById &byId) {
     made.called.push_back(at(byId_, computation));
   *byId.insert(uint64_t(read.id)).first = instructions.size();
   instructions.push_back(std::move(made));
+}
+
+size_t Module::numberOf(std::string_view opcode) {
+  auto [known, isNew] = opcodes_.try_emplace(opcode, kinds_.size());
+  if (isNew)
+    kinds_.emplace_back(opcode);
+  return known->second;
 }
 
 void Module::readField(const wire::Message &message, Instruction &made, Unresolved &read) {
@@ -105,12 +112,13 @@ void Module::readField(const wire::Message &message, Instruction &made, Unresolv
 void Module::findCallers() {
   std::vector<int> numCalls(computations.size());
   for (size_t i = 0; i < instructions.size(); ++i) {
-    const Kinds::Kind &kind = this->kind(i);
-    if ((kind.isFusion || kind.isCall || kind.isAsyncStart) && instructions[i].called.empty())
+    const Kind &kind = this->kind(i);
+    if ((kind.is(kFusion) || kind.is(kCall) || kind.is(kAsyncStart)) &&
+        instructions[i].called.empty())
       throw wire::ModuleError("a call has no callee");
-    if (kind.isDone) // it calls the computation of its start
+    if (kind.is(kDone)) // it calls the computation of its start
       continue;
-    bool isFollowed = kind.isFusion || kind.isCall || kind.isLoop || kind.isAsyncStart;
+    bool isFollowed = kind.is(kFusion) || kind.is(kCall) || kind.is(kLoop) || kind.is(kAsyncStart);
     for (size_t callee : instructions[i].called)
       computations[callee].caller =
           ++numCalls[callee] == 1 && isFollowed ? std::optional(i) : std::nullopt;
@@ -119,44 +127,28 @@ void Module::findCallers() {
 
 Entries Module::attributes(size_t instruction) const {
   Entries entries;
-  for (wire::Message map(instructions[instruction].attributes); map.next();) {
-    if (map.field() != fields::attributes::kMap)
-      continue;
-    std::string_view key, value;
-    for (wire::Message entry(map.bytes()); entry.next();) {
-      if (entry.field() == fields::entry::kKey)
-        key = entry.bytes();
-      else if (entry.field() == fields::entry::kValue)
-        value = entry.bytes();
-    }
-    entries[std::string(key)] = value;
-  }
+  for (wire::Message map(instructions[instruction].attributes); map.next();)
+    if (map.field() == fields::attributes::kMap)
+      entries[std::string(wire::bytesIn(map.bytes(), fields::entry::kKey))] =
+          wire::bytesIn(map.bytes(), fields::entry::kValue);
   return entries;
-}
-
-Numbers Module::dimensions(size_t instruction) const {
-  Numbers dimensions;
-  for (wire::Message shape(instructions[instruction].shape); shape.next();)
-    if (shape.field() == fields::shape::kDimensions)
-      shape.appendNumbers(dimensions);
-  return dimensions;
 }
 
 size_t Module::findSource(size_t instruction, int depth) const {
   if (depth == kMaxNestedTuples)
     throw wire::ModuleError("tuples are nested too deep");
   while (true) {
-    const Kinds::Kind &kind = this->kind(instruction);
+    const Kind &kind = this->kind(instruction);
     std::optional<size_t> caller = computations[instructions[instruction].computation].caller;
-    if (kind.isParameter && caller && !this->kind(*caller).isLoop) {
+    if (kind.is(kParameter) && caller && !this->kind(*caller).is(kLoop)) {
       instruction = elementAt(instructions[*caller].operands, instructions[instruction].index);
-    } else if (kind.isFusion || kind.isCall) {
+    } else if (kind.is(kFusion) || kind.is(kCall)) {
       instruction = computations[instructions[instruction].called[0]].root;
-    } else if (kind.isDone) {
+    } else if (kind.is(kDone)) {
       instruction = elementAt(instructions[instruction].operands, 0);
-      if (this->kind(instruction).isAsyncStart)
+      if (this->kind(instruction).is(kAsyncStart))
         instruction = computations[instructions[instruction].called[0]].root;
-    } else if (kind.isElement) {
+    } else if (kind.is(kElement)) {
       size_t made = findSource(elementAt(instructions[instruction].operands, 0), depth + 1);
       auto element = elementOf(made, instructions[instruction].index, depth);
       if (!element)
@@ -169,9 +161,9 @@ size_t Module::findSource(size_t instruction, int depth) const {
 }
 
 size_t Module::findWrapped(size_t instruction) const {
-  if (!kind(instruction).isWrapper)
+  if (!kind(instruction).is(kWraps))
     return instruction;
-  bool isStart = kind(instruction).isAsyncStart;
+  bool isStart = kind(instruction).is(kAsyncStart);
   return findSource(isStart ? computations[instructions[instruction].called[0]].root : instruction);
 }
 
@@ -179,27 +171,27 @@ size_t Module::findWrapped(size_t instruction) const {
 /// whose body does not change the element, returns that of the initial value.
 std::optional<size_t> Module::elementOf(size_t made, size_t index, int depth) const {
   const Instruction &tuple = instructions[made];
-  if (kind(made).isTuple)
+  if (kind(made).is(kTuple))
     return elementAt(tuple.operands, index);
   std::optional<size_t> loop = computations[tuple.computation].caller;
-  if (!kind(made).isParameter || !loop || !kind(*loop).isLoop)
+  if (!kind(made).is(kParameter) || !loop || !kind(*loop).is(kLoop))
     return std::nullopt;
   const Computation &body = computations[instructions[*loop].called[0]];
-  if (!kind(body.root).isTuple)
+  if (!kind(body.root).is(kTuple))
     return std::nullopt;
   size_t next = elementAt(instructions[body.root].operands, index);
-  if (!kind(next).isElement || instructions[next].index != index ||
-      !kind(elementAt(instructions[next].operands, 0)).isParameter)
+  if (!kind(next).is(kElement) || instructions[next].index != index ||
+      !kind(elementAt(instructions[next].operands, 0)).is(kParameter))
     return std::nullopt;
   size_t start = findSource(elementAt(instructions[*loop].operands, 0), depth + 1);
-  return kind(start).isTuple ? std::optional(elementAt(instructions[start].operands, index))
-                             : std::nullopt;
+  return kind(start).is(kTuple) ? std::optional(elementAt(instructions[start].operands, index))
+                                : std::nullopt;
 }
 
 std::vector<size_t> Module::results() const {
   size_t root = computations[entry_].root;
   std::vector<size_t> results =
-      kind(root).isTuple ? instructions[root].operands : std::vector{root};
+      kind(root).is(kTuple) ? instructions[root].operands : std::vector{root};
   for (size_t &result : results)
     result = findSource(result);
   return results;
@@ -232,7 +224,7 @@ std::vector<int64_t> findFusions(const Module &module) {
   std::vector<int64_t> fusions(module.computations.size(), kNone);
   for (size_t c = fusions.size(); c-- > 0;) // Callers come after their callees.
     for (size_t i = module.computations[c].begin; i < module.computations[c].end; ++i)
-      if (fusions[c] != kNone || module.kind(i).isFusion)
+      if (fusions[c] != kNone || module.kind(i).is(kFusion))
         for (size_t callee : module.instructions[i].called)
           fusions[callee] = fusions[c] != kNone ? fusions[c] : int64_t(i);
   return fusions;

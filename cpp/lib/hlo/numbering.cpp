@@ -275,10 +275,7 @@ static std::string strip(std::string_view name, std::string_view token, bool isO
     names.push_back(strip(part, token, isOnePlace, depth + 1));
   if (isOnePlace && areEqual(names))
     return names[0];
-  std::string joined = names[0];
-  for (size_t i = 1; i < names.size(); ++i)
-    joined.append(";").append(names[i]);
-  return joined;
+  return ir::join(names, ";");
 }
 
 std::string removeNumbers(std::string_view name, std::string_view token, bool isOnePlace) {

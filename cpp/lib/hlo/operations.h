@@ -34,10 +34,7 @@ public:
   /// keeps the cost linear in long chains and in cycles of calls.
   static constexpr int kMaxMoves = 16;
 
-  Operations(const Program &program, Kinds &kinds) : program_(program), kinds_(kinds) {
-    for (const std::string &name : program.names)
-      kindOfName_.push_back(kinds.of(name));
-  }
+  explicit Operations(const Program &program) : program_(program) {}
 
   size_t size() const { return program_.operations.size(); }
   const Numbers &results() const { return program_.results; }
@@ -56,24 +53,23 @@ public:
     return program_.dimensions[at(number).dimensions];
   }
   uint64_t numElements(int64_t number) const { return hlo::numElements(dimensions(number)); }
-  const Kinds::Kind &kind(int64_t number) const { return kinds_[kindOfName_[at(number).name]]; }
+  const Kind &kind(int64_t number) const { return program_.kinds[at(number).kind]; }
   /// Returns whether an operation runs others: a call, a loop, a `shard_map`.
-  bool runsOthers(int64_t number) const { return kinds_[kind(number).opcode].isControl; }
-  bool relabels(int64_t number) const { return kinds_[kind(number).opcode].isRelabelling; }
+  bool runsOthers(int64_t number) const { return kind(number).is(kRunsOthers); }
+  bool relabels(int64_t number) const { return kind(number).is(kRelabels); }
 
-  /// Returns whether XLA makes instructions of this opcode from an operation, other than by moving.
-  bool becomes(int64_t number, size_t opcode) {
-    const Kinds::Kind &kind = kinds_[opcode];
-    return kinds_.mayBe(kindOfName_[at(number).name], opcode) &&
-           !(kind.isHeavy && kind.heavy != this->kind(number).heavy && reducesNothing(number)) &&
-           !(kind.isReshaped && relabels(number) && changesSize(number));
+  /// Returns whether XLA makes such instructions from an operation, other than by moving.
+  bool becomes(int64_t number, const Kind &made) const {
+    return mayBe(kind(number), made) &&
+           !(made.isHeavy() && made.heavy != kind(number).heavy && reducesNothing(number)) &&
+           !(made.is(kReshapes) && relabels(number) && changesSize(number));
   }
 
-  /// Returns the operations among `numbers` that become `opcode`.
-  Numbers select(const Numbers &numbers, size_t opcode) {
+  /// Returns the operations among `numbers` that become `made`.
+  Numbers select(const Numbers &numbers, const Kind &made) const {
     Numbers found;
     for (int64_t number : numbers)
-      if (becomes(number, opcode))
+      if (becomes(number, made))
         found.push_back(number);
     return found;
   }
@@ -94,11 +90,11 @@ public:
     return relabellings_.at(size_t(number));
   }
 
-  /// Returns the operation that becomes `opcode`: this one, or the one whose result it moves, in
+  /// Returns the operation that becomes `made`: this one, or the one whose result it moves, in
   /// `kMaxMoves` moves at most. `kNone` if there is none.
-  int64_t findSource(int64_t number, size_t opcode) {
+  int64_t findSource(int64_t number, const Kind &made) const {
     for (int step = 0; step <= kMaxMoves; ++step) {
-      if (number == kNone || becomes(number, opcode))
+      if (number == kNone || becomes(number, made))
         return number;
       if (!moves(number) && !reducesNothing(number))
         return kNone;
@@ -132,11 +128,11 @@ private:
     return kNone;
   }
 
-  bool moves(int64_t number) const { return kinds_[kind(number).opcode].isMove; }
+  bool moves(int64_t number) const { return kind(number).is(kMoves); }
 
   /// Returns whether an operation is a sum over dimensions of size 1, the gradient of a broadcast.
   bool reducesNothing(int64_t number) const {
-    return kind(number).heavy == "reduce" && hasKnownOperand(number) && !changesSize(number);
+    return kind(number).heavy == Heavy::Reduce && hasKnownOperand(number) && !changesSize(number);
   }
 
   bool hasKnownOperand(int64_t number) const {
@@ -149,8 +145,6 @@ private:
   }
 
   const Program &program_;
-  Kinds &kinds_;
-  std::vector<size_t> kindOfName_; // By name.
   std::vector<Numbers> relabellings_;
 };
 

@@ -37,7 +37,7 @@ struct FirstResult {
   ir::Value value;
 };
 
-Numbers dimensionsOf(const FirstResult &result) {
+Numbers firstDimensions(const FirstResult &result) {
   Numbers sizes = result.value ? result.value.shape() : Numbers();
   for (int64_t &size : sizes)
     size = std::max<int64_t>(size, -1); // Dynamic sizes are negative.
@@ -79,11 +79,11 @@ Entries textEntries(ir::Attribute attribute) {
 
 bool anyEntries(ir::Operation module, const std::function<bool(const Entries &)> &accepts) {
   ir::PointerMap<bool> asked;
-  return !ir::walk(module, [&](ir::Operation op) {
-    ir::Attribute entries = op.attr(ir::kFrontendAttributes);
-    bool isNew = op != module && entries && asked.insert(entries.opaque()).second;
-    bool isAccepted = isNew && accepts(textEntries(entries));
-    return isAccepted ? ir::WalkResult::Interrupt : ir::WalkResult::Advance;
+  ir::OpList operations(module);
+  return std::any_of(operations.begin() + 1, operations.end(), [&](const ir::OpList::Item &item) {
+    ir::Attribute entries = item.op.attr(ir::kFrontendAttributes);
+    bool isNew = entries && asked.insert(entries.opaque()).second;
+    return isNew && accepts(textEntries(entries));
   });
 }
 
@@ -94,9 +94,9 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   std::vector<size_t> values = flow.values();
   Program program;
   program.token = token;
-  Table names(program.names, [](ir::Identifier name) { return std::string(name.str()); });
+  Table kinds(program.kinds, [](ir::Identifier name) { return Kind(name.str()); });
   Table entries(program.entries, textEntries);
-  Table dimensions(program.dimensions, dimensionsOf);
+  Table dimensions(program.dimensions, firstDimensions);
   ir::PointerMap<size_t> places;
   for (size_t i = 0; i < flow.size(); ++i) {
     ir::Operation op = operations[i + 1].op;
@@ -106,7 +106,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
     if (isNew)
       *place = places.size();
     Operation &made = program.operations.emplace_back();
-    made.name = names[operations[i + 1].name];
+    made.kind = kinds[operations[i + 1].name];
     made.entries = entries[op.attr(ir::kFrontendAttributes)];
     made.dimensions = dimensions[FirstResult(op)];
     made.operands = numbersOf(flow.operands(i));
@@ -123,7 +123,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   return program;
 }
 
-Program Program::ofInstructions(const Module &module, const Kinds &kinds, const Numbers &numbers) {
+Program Program::ofInstructions(const Module &module, const Numbers &numbers) {
   Program program;
   auto numberOf = [&](size_t i) { return numbers.at(module.findSource(i)); };
   for (size_t i = 0; i < module.instructions.size(); ++i) {
@@ -131,8 +131,8 @@ Program Program::ofInstructions(const Module &module, const Kinds &kinds, const 
       continue;
     size_t number = program.operations.size();
     Operation &made = program.operations.emplace_back();
-    made.name = made.entries = made.dimensions = made.place = made.value = number;
-    program.names.push_back(kinds[module.instructions[i].opcode].name);
+    made.kind = made.entries = made.dimensions = made.place = made.value = number;
+    program.kinds.push_back(module.kind(i));
     program.entries.push_back(module.attributes(i));
     program.dimensions.push_back(module.dimensions(i));
     for (size_t operand : module.instructions[i].operands)

@@ -40,12 +40,10 @@ std::string toMessage(const Entries &entries) {
 
 class Restorer {
 public:
-  Restorer(const Module &module, const Program &program, Kinds &kinds, Rules &rules,
-           bool keepsNumbers)
-      : module_(module), program_(program), kinds_(kinds), rules_(rules),
-        keepsNumbers_(keepsNumbers), names_(readNames(module, program)),
-        ids_(join(module, kinds, program, names_)), heaviest_(findHeaviest(module)),
-        fusions_(findFusions(module)), work_(measureWork(module)),
+  Restorer(const Module &module, const Program &program, Rules &rules, bool keepsNumbers)
+      : module_(module), program_(program), rules_(rules), keepsNumbers_(keepsNumbers),
+        names_(readNames(module, program)), ids_(join(module, program, names_)),
+        heaviest_(findHeaviest(module)), fusions_(findFusions(module)), work_(measureWork(module)),
         given_(module.instructions.size()) {
     addEqual(ids_, program);
   }
@@ -77,7 +75,7 @@ private:
     if (given)
       return *given;
     const Numbers &ids = ids_[i];
-    bool isFusion = module_.kind(i).isFusion && !ids.empty();
+    bool isFusion = module_.kind(i).is(kFusion) && !ids.empty();
     Key key{module_.instructions[i].attributes,
             entriesOf(ids),
             entriesOf(names_[i].callers),
@@ -104,7 +102,7 @@ private:
     for (size_t i = module_.computations[body].begin; i < module_.computations[body].end; ++i)
       isIdle = isIdle && (ids_[i].empty() || effort(i) == 0);
     for (size_t i = module_.computations[body].begin; i < module_.computations[body].end; ++i) {
-      if (ids_[i].empty() || module_.kind(i).isParameter)
+      if (ids_[i].empty() || module_.kind(i).is(kParameter))
         continue;
       uint64_t work = isIdle ? 1 : effort(i);
       const Entries *entries = &give(i);
@@ -146,7 +144,7 @@ private:
 
   /// The effort of an instruction; of a fusion within a fusion, that of what is in it.
   uint64_t effort(size_t i) const {
-    if (!module_.kind(i).isFusion)
+    if (!module_.kind(i).is(kFusion))
       return work_[i].effort();
     uint64_t sum = 0;
     const Module::Computation &body =
@@ -188,7 +186,7 @@ private:
     if (ids_[i].size() < 2)
       return false;
     size_t made = module_.findWrapped(i);
-    return module_.kind(made).isCombinable &&
+    return module_.kind(made).is(kCombines) &&
            (module_.instructions[made].operands.size() > 1 || names_[made].isCombined ||
             names_[made].numbers.empty());
   }
@@ -196,10 +194,9 @@ private:
   /// Returns whether an instruction computes the result of its operation.
   bool isOwn(size_t i, int64_t number) {
     const Numbers &numbers = names_[i].numbers;
-    const std::string &name = program_.names[program_.operations[size_t(number)].name];
-    return !module_.kind(i).isConstant &&
+    return !module_.kind(i).is(kConstant) &&
            (std::find(numbers.begin(), numbers.end(), number) != numbers.end() ||
-            kinds_.mayBe(kinds_.of(name), module_.instructions[i].opcode));
+            mayBe(program_.kinds[program_.operations[size_t(number)].kind], module_.kind(i)));
   }
 
   std::vector<size_t> entriesOf(const Numbers &numbers) const {
@@ -211,7 +208,6 @@ private:
 
   const Module &module_;
   const Program &program_;
-  Kinds &kinds_;
   Rules &rules_;
   bool keepsNumbers_;
   std::vector<NumberedName> names_;
@@ -306,11 +302,10 @@ private:
 
 } // namespace
 
-std::string restore(std::string_view data, const Program &program, Opcodes &opcodes, Rules &rules,
+std::string restore(std::string_view data, const Program &program, Rules &rules,
                     bool keepsNumbers) {
-  Kinds kinds(opcodes);
-  Module module(data, kinds);
-  Restorer restorer(module, program, kinds, rules, keepsNumbers);
+  Module module(data);
+  Restorer restorer(module, program, rules, keepsNumbers);
   std::vector<Change> changes;
   changes.reserve(module.instructions.size());
   for (size_t i = 0; i < module.instructions.size(); ++i)

@@ -14,7 +14,7 @@ void Uses::find() {
 
 void Uses::findUsers() {
   for (size_t user : facts_.order) {
-    if (facts_.kind(user).isWrapper)
+    if (facts_.kind(user).is(kWraps))
       continue;
     const std::vector<size_t> &operands = facts_.module.instructions[user].operands;
     for (size_t position = 0; position < operands.size(); ++position) {
@@ -28,7 +28,7 @@ void Uses::findUsers() {
 void Uses::findResults() {
   const Numbers &results = facts_.operations.results();
   std::vector<size_t> values = facts_.module.results();
-  if (values.size() == 1 && facts_.kind(values[0]).isCombinable) // It computes all results.
+  if (values.size() == 1 && facts_.kind(values[0]).is(kCombines)) // It computes all results.
     values.resize(results.size(), values[0]);
   for (size_t i = 0; results.size() == values.size() && i < values.size(); ++i)
     if (results[i] != kNone)
@@ -54,14 +54,15 @@ void Uses::appendWanted(size_t i, const std::vector<Use> &uses, Numbers &wanted,
 
 void Uses::findOwners(size_t i) {
   // A tuple, such as the state of a loop, has many owners. Other users decide if there are any.
-  auto isTuple = [&](const Use &use) { return facts_.kind(use.first).isTuple; };
+  auto isTuple = [&](const Use &use) { return facts_.kind(use.first).is(kTuple); };
   bool hasOnlyTuples = std::all_of(uses_[i].begin(), uses_[i].end(), isTuple);
   Numbers &owners = facts_[i].owners;
   facts_.unique.start();
   for (const Use &use : uses_[i]) {
     const Fact &of = facts_[use.first];
     if (hasOnlyTuples || !isTuple(use))
-      for (int64_t number : of.ids.empty() && facts_.kind(use.first).isXlasOwn ? of.owners : of.ids)
+      for (int64_t number :
+           of.ids.empty() && facts_.kind(use.first).is(kXlasOwn) ? of.owners : of.ids)
         facts_.unique.add(owners, number);
   }
   std::sort(owners.begin(), owners.end());
@@ -75,9 +76,9 @@ void Uses::want(Numbers &wanted, size_t user, size_t position) {
     return;
   }
   const Numbers &ids = facts_[user].ids;
-  if (facts_.kind(user).isCombinable && ids.size() > 1) // It takes the operands of all.
+  if (facts_.kind(user).is(kCombines) && ids.size() > 1) // It takes the operands of all.
     return;
-  for (int64_t number : facts_.operations.select(ids, facts_.opcode(user))) {
+  for (int64_t number : facts_.operations.select(ids, facts_.kind(user))) {
     // Rewriting changes operands: a contraction becomes a product and the reduction of that, a
     // division becomes a shift by another constant.
     if (isRewritten(user, number))
@@ -85,7 +86,7 @@ void Uses::want(Numbers &wanted, size_t user, size_t position) {
     Numbers operands = facts_.operations.operands(number, facts_.names[user].callers);
     if (operands.size() != facts_.module.instructions[user].operands.size())
       continue;
-    if (facts_.kind(user).heavy == kContraction && areSwapped(user, operands))
+    if (facts_.kind(user).heavy == Heavy::Contraction && areSwapped(user, operands))
       std::swap(operands[0], operands[1]);
     if (operands[position] != kNone)
       facts_.unique.add(wanted, operands[position]);
@@ -105,7 +106,7 @@ void Uses::handOn(Numbers &wanted, size_t user) {
 
 /// As `want`, if XLA swapped the user's operands.
 void Uses::wantOther(Numbers &swapped, size_t user, size_t position) {
-  if (facts_.kind(user).isCommutative && facts_.module.instructions[user].operands.size() == 2)
+  if (facts_.kind(user).is(kCommutes) && facts_.module.instructions[user].operands.size() == 2)
     want(swapped, user, 1 - position);
   else if (!isKnown(user) && handsOn(user, position))
     for (int64_t number : facts_[user].swapped)
@@ -114,22 +115,22 @@ void Uses::wantOther(Numbers &swapped, size_t user, size_t position) {
 
 bool Uses::isKnown(size_t i) {
   const Fact &fact = facts_[i];
-  return !fact.ids.empty() && !fact.isHelper && !(fact.isUnsure && facts_.kind(i).isSlice) &&
-         facts_.operations.becomes(fact.ids[0], facts_.opcode(i));
+  return !fact.ids.empty() && !fact.isHelper && !(fact.isUnsure && facts_.kind(i).is(kSlices)) &&
+         facts_.operations.becomes(fact.ids[0], facts_.kind(i));
 }
 
 /// Returns true if an instruction passes on the operand, or a part of it.
 bool Uses::handsOn(size_t i, size_t position) const {
-  return position == 0 && (facts_.kind(i).isMove || facts_.kind(i).isSlice);
+  return position == 0 && (facts_.kind(i).is(kMoves) || facts_.kind(i).is(kSlices));
 }
 
 /// Returns true if an instruction may have other operands than its operation.
 bool Uses::isRewritten(size_t i, int64_t number) const {
-  const Kinds::Kind &kind = facts_.kind(i), &own = facts_.operations.kind(number);
-  if (kind.isMove || facts_.opcode(i) == own.opcode)
+  const Kind &kind = facts_.kind(i), &own = facts_.operations.kind(number);
+  if (kind.is(kMoves) || isSame(own, kind))
     return false;
   // A convolution may be a product, and a collective's start has the operands of the collective.
-  bool isSame = kind.heavy == kContraction || kind.isCombinable;
+  bool isSame = kind.heavy == Heavy::Contraction || kind.is(kCombines);
   return !isSame || kind.heavy != own.heavy;
 }
 

@@ -61,6 +61,29 @@ void wire::Message::appendNumbers(std::vector<int64_t> &numbers) const {
     numbers.push_back(int64_t(takeVarint(packed)));
 }
 
+std::string_view wire::bytesIn(std::string_view message, int field) {
+  std::string_view found;
+  for (Message at(message); at.next();)
+    if (at.field() == field)
+      found = at.bytes();
+  return found;
+}
+
+int64_t wire::numberIn(std::string_view message, int field, int64_t otherwise) {
+  for (Message at(message); at.next();)
+    if (at.field() == field)
+      otherwise = at.number();
+  return otherwise;
+}
+
+std::vector<int64_t> wire::numbersIn(std::string_view message, int field) {
+  std::vector<int64_t> found;
+  for (Message at(message); at.next();)
+    if (at.field() == field)
+      at.appendNumbers(found);
+  return found;
+}
+
 static void appendVarint(std::string &message, uint64_t value) {
   for (; value >= 0x80; value >>= 7)
     message += char(value | 0x80);

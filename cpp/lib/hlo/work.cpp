@@ -11,6 +11,10 @@
 
 namespace hlotag::hlo {
 
+using wire::bytesIn;
+using wire::numberIn;
+using wire::numbersIn;
+
 namespace {
 
 constexpr uint64_t kFma = 2;          // flops of a multiplication and an addition
@@ -57,47 +61,16 @@ Size sizeOf(std::string_view shape) {
   while (!pending.empty()) {
     std::string_view next = pending.back();
     pending.pop_back();
-    Numbers dimensions;
-    int64_t type = 0;
-    for (wire::Message field(next); field.next();) {
-      if (field.field() == fields::shape::kElementType)
-        type = field.number();
-      else if (field.field() == fields::shape::kDimensions)
-        field.appendNumbers(dimensions);
-      else if (field.field() == fields::shape::kTupleShapes)
+    for (wire::Message field(next); field.next();)
+      if (field.field() == fields::shape::kTupleShapes)
         pending.push_back(field.bytes());
-    }
-    if (uint64_t bits = bitsOf(type)) {
-      uint64_t elements = numElements(dimensions);
+    if (uint64_t bits = bitsOf(numberIn(next, fields::shape::kElementType, 0))) {
+      uint64_t elements = numElements(dimensionsOf(next));
       size.elements += elements;
       size.bytes += elements * bits / 8;
     }
   }
   return size;
-}
-
-/// The last value of a number, or of a message or text, in a message.
-int64_t numberIn(std::string_view message, int number, int64_t otherwise) {
-  for (wire::Message field(message); field.next();)
-    if (field.field() == number)
-      otherwise = field.number();
-  return otherwise;
-}
-
-std::string_view bytesIn(std::string_view message, int number) {
-  std::string_view found;
-  for (wire::Message field(message); field.next();)
-    if (field.field() == number)
-      found = field.bytes();
-  return found;
-}
-
-Numbers numbersIn(std::string_view message, int number) {
-  Numbers found;
-  for (wire::Message field(message); field.next();)
-    if (field.field() == number)
-      field.appendNumbers(found);
-  return found;
 }
 
 /// The numbers in `"key":["1","2"]` of a JSON text, as XLA writes it.
@@ -198,8 +171,8 @@ private:
   /// Marks what other instructions than loops, branches, calls and fusions apply to elements.
   void findApplied() {
     for (size_t i = 0; i < module_.instructions.size(); ++i) {
-      const Kinds::Kind &kind = module_.kind(i);
-      if (!kind.isControl && !kind.isAsyncStart && !kind.isDone)
+      const Kind &kind = module_.kind(i);
+      if (!kind.is(kRunsOthers) && !kind.is(kAsyncStart) && !kind.is(kDone))
         for (size_t callee : module_.instructions[i].called)
           isApplied_[callee] = true;
     }
@@ -211,7 +184,7 @@ private:
     for (size_t i = 0; i < isWritten_.size(); ++i) {
       if (fusions[module_.instructions[i].computation] == kNone)
         isWritten_[i] = true;
-      if (module_.kind(i).isFusion)
+      if (module_.kind(i).is(kFusion))
         markResults(module_.computations[elementAt(module_.instructions[i].called, 0)].root);
     }
   }
@@ -222,8 +195,8 @@ private:
       size_t i = pending.back();
       pending.pop_back();
       isWritten_[i] = true;
-      const Kinds::Kind &kind = module_.kind(i);
-      if (kind.isTuple || kind.name == "bitcast" || kind.isElement)
+      const Kind &kind = module_.kind(i);
+      if (kind.is(kTuple) || kind.name == "bitcast" || kind.is(kElement))
         for (size_t operand : module_.instructions[i].operands)
           if (!isWritten_[operand])
             pending.push_back(operand);
@@ -253,11 +226,11 @@ private:
     auto found = kMeasures.find(module_.kind(i).name);
     if (found != kMeasures.end())
       return (this->*found->second)(i);
-    return module_.kind(i).isPointwise ? elements(i) : 0;
+    return module_.kind(i).cost == Cost::Pointwise ? elements(i) : 0;
   }
 
   uint64_t bytes(size_t i) const {
-    const Kinds::Kind &kind = module_.kind(i);
+    const Kind &kind = module_.kind(i);
     size_t numOperands = module_.instructions[i].operands.size();
     if (kind.name == "dynamic-update-slice")
       return sizeOfOperand(i, 1).bytes;
@@ -265,10 +238,10 @@ private:
       return sizeOfOperand(i, numOperands - 1).bytes * (numOperands / 2);
     if (kind.name == "custom-call")
       return sizes_[i].bytes + bytesOfOperands(i);
-    bool isAccess = kind.isHeavy || kind.name == "concatenate" || kind.name == "copy" ||
+    bool isAccess = kind.isHeavy() || kind.name == "concatenate" || kind.name == "copy" ||
                     kind.name == "copy-start" || kind.name == "dynamic-slice" || kind.name == "pad";
-    bool isValue = kind.isPointwise || kind.isLayout;
-    if (kind.isControl || kind.isDone || !(isAccess || (isValue && isWritten_[i])))
+    bool isValue = kind.cost == Cost::Pointwise || kind.cost == Cost::Layout;
+    if (kind.is(kRunsOthers) || kind.is(kDone) || !(isAccess || (isValue && isWritten_[i])))
       return 0;
     // The result of an asynchronous start has the operands in it.
     uint64_t all = sizes_[i].bytes, given = bytesOfOperands(i);
@@ -393,7 +366,7 @@ private:
   Numbers firstArray(size_t i) const {
     for (wire::Message field(module_.instructions[i].shape); field.next();)
       if (field.field() == fields::shape::kTupleShapes)
-        return numbersIn(field.bytes(), fields::shape::kDimensions);
+        return dimensionsOf(field.bytes());
     return module_.dimensions(i);
   }
   uint64_t lastDimension(size_t i) const {

@@ -5,25 +5,11 @@ namespace hlotag::ir {
 
 namespace {
 
-Severity fromRaw(MlirDiagnosticSeverity severity) {
-  switch (severity) {
-  case MlirDiagnosticWarning:
-    return Severity::Warning;
-  case MlirDiagnosticNote:
-    return Severity::Note;
-  case MlirDiagnosticRemark:
-    return Severity::Remark;
-  case MlirDiagnosticError:
-    break;
-  }
-  return Severity::Error;
-}
-
 Diagnostic fromRaw(MlirDiagnostic raw) {
   const capi::Table &fn = capi::fn();
   std::string message;
   fn.mlirDiagnosticPrint(raw, appendToString, &message);
-  Diagnostic result = makeDiagnostic(fromRaw(fn.mlirDiagnosticGetSeverity(raw)),
+  Diagnostic result = makeDiagnostic(Severity(fn.mlirDiagnosticGetSeverity(raw)),
                                      fn.mlirDiagnosticGetLocation(raw), std::move(message));
   intptr_t numNotes = fn.mlirDiagnosticGetNumNotes(raw);
   for (intptr_t i = 0; i < numNotes; ++i)
@@ -34,17 +20,8 @@ Diagnostic fromRaw(MlirDiagnostic raw) {
 } // namespace
 
 std::string_view toString(Severity severity) {
-  switch (severity) {
-  case Severity::Warning:
-    return "warning";
-  case Severity::Remark:
-    return "remark";
-  case Severity::Note:
-    return "note";
-  case Severity::Error:
-    break;
-  }
-  return "error";
+  static constexpr std::string_view names[] = {"error", "warning", "note", "remark"};
+  return names[size_t(severity)];
 }
 
 std::string Diagnostic::str() const {

@@ -1,25 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/ir/op_list.h"
-#include "hlotag/ir/walk.h"
+
+#include <utility>
 
 namespace hlotag::ir {
 
+namespace {
+
+/// An operation whose regions are being read.
+struct Open {
+  size_t index; ///< in the list
+  Operation op;
+  intptr_t numRegions, nextRegion = 0;
+  Block block = {};
+  Operation next = {};
+
+  /// Returns the next operation in the regions; null at the end of the last one.
+  Operation advance() {
+    while (!next) {
+      if (block)
+        block = Block::next(block);
+      while (!block && nextRegion < numRegions)
+        block = op.regions()[nextRegion++].firstBlock();
+      if (!block)
+        return {};
+      next = block.firstOp();
+    }
+    return std::exchange(next, next.nextInBlock());
+  }
+};
+
+} // namespace
+
 OpList::OpList(Operation root) {
-  struct Open {
-    size_t index;
-    detail::WalkFrame frame;
-    Open(size_t index, Operation op, intptr_t numRegions) : index(index), frame(op, numRegions) {}
-  };
   std::vector<Open> open;
   auto enter = [&](Operation op) {
-    intptr_t numRegions = capi::fn().mlirOperationGetNumRegions(op.raw());
+    intptr_t numRegions = op.regions().size();
     if (numRegions)
-      open.emplace_back(items_.size(), op, numRegions);
+      open.push_back({items_.size(), op, numRegions});
     items_.push_back({op, op.name(), 0, numRegions != 0});
   };
   enter(root);
   while (!open.empty()) {
-    if (Operation op = open.back().frame.advance()) {
+    if (Operation op = open.back().advance()) {
       enter(op);
       continue;
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/pass/option.h"
 
+#include "hlotag/ir/support.h"
+
 #include <algorithm>
 #include <charconv>
 
@@ -8,10 +10,7 @@ namespace hlotag::pass {
 
 std::string OptionBase::type() const {
   static constexpr const char *names[] = {"int", "string", "list of strings"};
-  std::string text;
-  for (std::string_view choice : choices_)
-    text.append(text.empty() ? "" : "|").append(choice);
-  return choices_.empty() ? names[initial_.index()] : text;
+  return choices_.empty() ? names[initial_.index()] : ir::join(choices_, "|");
 }
 
 bool OptionBase::set(OptionValue value) {

@@ -7,11 +7,11 @@
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 #include "transforms/phase_split.h"
+#include "transforms/rule_writer.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 
 namespace hlotag::passes {
@@ -43,34 +43,26 @@ const PassInfo &Attach::staticInfo() {
   return info;
 }
 
-/// The rules that match an operation, merged. Equal for operations with equal keys.
+/// The rules that match an operation. Equal for operations with equal keys.
 struct RuleMatch {
-  ir::DictionaryAttr forward; ///< for the operation; null if no rule matches
-  ir::DictionaryAttr derived; ///< for operations derived from a forward operation
-  /// The entries and index of each matching rule, the winning rule first.
-  std::vector<std::pair<ir::DictionaryAttr, size_t>> parts;
+  std::vector<transforms::RuleWriter::Match> rules; ///< the winning rule first
+  /// For operations derived from a forward operation; null if they get what it gets.
+  ir::DictionaryAttr derived;
 };
+
+std::vector<analysis::RuleName> namesOf(const std::vector<Rule> &rules) {
+  std::vector<analysis::RuleName> names;
+  for (const Rule &rule : rules)
+    names.push_back(rule.name);
+  return names;
+}
 
 class Attacher {
 public:
   Attacher(PassContext &ctx, std::vector<Rule> rules)
       : ctx_(ctx), rules_(std::move(rules)), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
         enclosing_(ctx.ids()), derived_(ir::Identifier::get(ctx.context(), ir::kDerived)),
-        matched_(rules_.size()) {
-    // Properties that no rule matches on are left out of keys.
-    bool usesOrigin = false;
-    for (const Rule &rule : rules_) {
-      auto use = [&](const analysis::Patterns &patterns) {
-        usesOrigin |= patterns.scope || patterns.source;
-        usesFunction_ |= patterns.function.has_value();
-      };
-      use(rule.patterns);
-      std::for_each(rule.unless.begin(), rule.unless.end(), use);
-      usesOrigin |= rule.dependsOnPhase();
-      steps_.push_back(rule.name() + ": " + rule.text);
-    }
-    if (!usesOrigin)
-      return;
+        writer_(ctx, namesOf(rules_)) {
     analysis::Provenance &provenance = findOrigins();
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
     if (transforms::splitByPhase(ctx, provenance, /*ofCustom=*/false, dependsOnPhase))
@@ -81,9 +73,7 @@ public:
     const ir::OpList &operations = ctx_.operations();
     for (size_t i = 1; i < operations.size(); i = operations.after(i))
       runOn(operations, i);
-    for (const Rule &rule : rules_)
-      if (!matched_[rule.number - 1])
-        ctx_.emitRemark(ctx_.module(), rule.name() + " matched nothing: " + rule.text);
+    writer_.reportUnmatched();
   }
 
 private:
@@ -97,13 +87,12 @@ private:
       // Most rules name an operation; compute the origin of possible matches only.
       if (!mayMatch(op, name) || enclosing_.isInBody(op))
         continue;
-      const analysis::Origin *origin = provenance_ ? &provenance_->of(op) : nullptr;
-      Key key{name.opaque(), origin, usesFunction_ ? function.opaque() : nullptr};
-      auto [slot, isNew] = matches_.try_emplace(key);
+      const analysis::Origin &origin = provenance_->of(op);
+      auto [slot, isNew] = matches_.try_emplace({name.opaque(), &origin, function.opaque()});
       if (isNew)
-        slot->second = matchRules(op, origin, function);
-      if (slot->second.forward)
-        attach(op, slot->second, origin && origin->transposed);
+        slot->second = matchRules(subjectOf(op, origin, function));
+      if (!slot->second.rules.empty())
+        attach(op, slot->second);
     }
   }
 
@@ -122,27 +111,22 @@ private:
     return *known;
   }
 
-  Subject subjectOf(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
+  Subject subjectOf(ir::Operation op, const analysis::Origin &origin, ir::Operation function);
   /// Whether `op` gets other entries in the backward pass.
   bool dependsOnPhase(ir::Operation op);
-  RuleMatch matchRules(ir::Operation op, const analysis::Origin *origin, ir::Operation function);
-  void attach(ir::Operation op, const RuleMatch &match, bool isTransposed);
-  void reportConflicts(ir::Operation op, const Rule &winner, const std::vector<size_t> &earlier,
-                       const Subject &subject);
+  RuleMatch matchRules(const Subject &subject);
+  void attach(ir::Operation op, const RuleMatch &match);
 
   PassContext &ctx_;
   std::vector<Rule> rules_;
   analysis::EntryCarrier carrier_;
   analysis::Enclosing enclosing_;
   ir::Identifier derived_;
-  std::vector<bool> matched_;
-  std::vector<std::string> steps_; // by rule: its text in hlotag.origins
-  bool usesFunction_ = false;
+  transforms::RuleWriter writer_;
   std::optional<analysis::Provenance> provenance_;
   std::optional<analysis::Scopes> scopes_; // of `provenance_`
   ir::PointerMap<bool> mayMatch_;
   std::map<Key, RuleMatch> matches_;
-  std::set<std::tuple<size_t, size_t, std::string>> reported_;
 };
 
 /// Backward operations get `grad`, except from rules for the backward pass; recomputed ones
@@ -156,86 +140,55 @@ ir::DictionaryAttr entriesFor(MlirContext context, const Rule &rule, const Subje
                    subject);
 }
 
-Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin *origin,
+Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin &origin,
                             ir::Operation function) {
-  Subject subject;
-  subject.opName = op.name().str();
+  Subject subject{op.name().str(), *scopes_, origin.scope};
   if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
     subject.function = symbol.value();
-  if (origin && scopes_) {
-    subject.scopes = &*scopes_;
-    subject.scope = origin->scope;
-    subject.isTransposed = origin->transposed;
-    subject.isRematted = origin->rematted;
-    if (origin->source) {
-      subject.file = origin->source.filename().str();
-      subject.line = origin->source.line();
-      subject.column = origin->source.column();
-    }
+  subject.isTransposed = origin.transposed;
+  subject.isRematted = origin.rematted;
+  if (origin.source) {
+    subject.file = origin.source.filename().str();
+    subject.line = origin.source.line();
+    subject.column = origin.source.column();
   }
   return subject;
 }
 
 bool Attacher::dependsOnPhase(ir::Operation op) {
-  if (!mayMatch(op, op.name()) || !provenance_)
+  if (!mayMatch(op, op.name()))
     return false;
-  const analysis::Origin &origin = provenance_->of(op);
-  Subject subject = subjectOf(op, &origin, enclosing_.function(op));
+  Subject subject = subjectOf(op, provenance_->of(op), enclosing_.function(op));
   return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
     return rule.dependsOnPhase() && rule.matchesPatterns(subject);
   });
 }
 
-RuleMatch Attacher::matchRules(ir::Operation op, const analysis::Origin *origin,
-                               ir::Operation function) {
-  Subject subject = subjectOf(op, origin, function);
+RuleMatch Attacher::matchRules(const Subject &subject) {
   RuleMatch match;
-  std::vector<size_t> matching;
-  for (const Rule &rule : rules_) {
+  ir::DictionaryAttr forward;
+  for (size_t index = 0; index < rules_.size(); ++index) {
+    const Rule &rule = rules_[index];
     if (!rule.matches(subject))
       continue;
-    matched_[rule.number - 1] = true;
     ir::DictionaryAttr own = entriesFor(ctx_.context(), rule, subject);
-    reportConflicts(op, rule, matching, subject);
-    matching.push_back(rule.number - 1);
-    match.parts.insert(match.parts.begin(), {own, rule.number - 1});
-    match.forward = ctx_.tags().merge(match.forward, own, /*overwrite=*/true);
+    match.rules.insert(match.rules.begin(), {index, 0, own});
+    forward = ctx_.tags().merge(forward, own, /*overwrite=*/true);
     ir::DictionaryAttr derived = rule.bind(ctx_.context(), rule.grad, subject);
-    match.derived =
-        ctx_.tags().merge(match.derived, ctx_.tags().merge(derived, ir::unset(ctx_.context(), own)),
-                          /*overwrite=*/true);
+    derived = ctx_.tags().merge(derived, ir::unset(ctx_.context(), own));
+    match.derived = ctx_.tags().merge(match.derived, derived, /*overwrite=*/true);
   }
+  if (subject.isTransposed || match.derived == forward)
+    match.derived = {};
   return match;
 }
 
-void Attacher::attach(ir::Operation op, const RuleMatch &match, bool isTransposed) {
+void Attacher::attach(ir::Operation op, const RuleMatch &match) {
   ir::DictionaryAttr before = ctx_.tags().get(op);
-  for (auto [entries, rule] : match.parts)
-    ctx_.tags().add(op, entries, {steps_[rule]});
-  if (isTransposed || match.derived == match.forward)
-    return;
-  // Nothing for keys that the operation had before.
-  ir::DictionaryAttr derived = carrier_.remove(match.derived, before);
-  if (derived)
+  writer_.add(op, match.rules);
+  // Derived operations get nothing for keys that the operation had before.
+  if (ir::DictionaryAttr derived = carrier_.remove(match.derived, before))
     ctx_.rewriter().setAttr(op, derived_, derived);
-}
-
-void Attacher::reportConflicts(ir::Operation op, const Rule &winner,
-                               const std::vector<size_t> &earlier, const Subject &subject) {
-  for (size_t index : earlier) {
-    const Rule &loser = rules_[index];
-    for (ir::NamedAttribute entry : entriesFor(ctx_.context(), winner, subject)) {
-      ir::Attribute other = entriesFor(ctx_.context(), loser, subject).lookup(entry.name.str());
-      if (!other || other == entry.value)
-        continue;
-      std::string key(entry.name.str());
-      if (!reported_.insert({loser.number, winner.number, key}).second)
-        continue;
-      ctx_.emitWarning(
-          op, ir::concat({winner.name(), " sets '", key, "' to ", entry.value.str(), " where ",
-                          loser.name(), " sets it to ", other.str(), "; the later rule wins"}));
-    }
-  }
 }
 
 LogicalResult Attach::run(PassContext &ctx) {

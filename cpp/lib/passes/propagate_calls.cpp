@@ -111,17 +111,17 @@ bool Specializer::summarize() {
   for (size_t f = 0; f < functions().size(); ++f) {
     if (functions()[f].callers.empty())
       continue;
-    ir::walk(functions()[f].op, [&](ir::Operation op) {
-      if (op.name() == ctx_.ids().module)
-        return ir::WalkResult::Skip;
-      if (!carrier_.isTaggable(op))
-        return ir::WalkResult::Advance;
-      DictionaryAttr entries = ctx_.tags().get(op);
+    const ir::OpList &operations = ctx_.operations();
+    size_t start = functions()[f].index, end = operations.after(start);
+    // Ends once no shared key is left: the rest of the body cannot add one.
+    for (size_t i = start; i < end && (!hasBody_[f] || sharedKeys_[f]);
+         i = operations.next(i, ctx_.ids().module)) {
+      if (!carrier_.isTaggable(operations[i]))
+        continue;
+      DictionaryAttr entries = ctx_.tags().get(operations[i].op);
       sharedKeys_[f] = hasBody_[f] ? carrier_.selectSharedKeys(sharedKeys_[f], entries) : entries;
       hasBody_[f] = true;
-      // No shared key is left, and the rest of the body cannot add one.
-      return sharedKeys_[f] ? ir::WalkResult::Advance : ir::WalkResult::Interrupt;
-    });
+    }
   }
   return true;
 }
@@ -202,13 +202,10 @@ void Specializer::write(size_t v) {
   });
   if (!variant.entries)
     return;
-  ir::walk(variant.op, [&](ir::Operation op) {
-    if (op.name() == ctx_.ids().module)
-      return ir::WalkResult::Skip;
-    if (carrier_.isTaggable(op))
-      carrier_.give(op, variant.entries, {"in the function it calls", variant.caller});
-    return ir::WalkResult::Advance;
-  });
+  ir::OpList body(variant.op);
+  for (size_t i = 0; i < body.size(); i = body.next(i, ctx_.ids().module))
+    if (carrier_.isTaggable(body[i]))
+      carrier_.give(body[i].op, variant.entries, {"in the function it calls", variant.caller});
 }
 
 LogicalResult PropagateCalls::run(PassContext &ctx) {

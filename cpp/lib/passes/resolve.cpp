@@ -8,12 +8,11 @@
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 #include "transforms/phase_split.h"
+#include "transforms/rule_writer.h"
 
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <set>
-#include <tuple>
 
 namespace hlotag::passes {
 
@@ -164,10 +163,7 @@ public:
           std::vector<analysis::RuleName> rules)
       : ctx_(ctx), locations_(locations), provenance_(provenance),
         carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()), enclosing_(ctx.ids()),
-        rules_(std::move(rules)), matched_(rules_.size()) {
-    for (const analysis::RuleName &rule : rules_)
-      steps_.push_back(rule.name + ": " + rule.text);
-  }
+        rules_(ctx, std::move(rules)) {}
 
   void run() {
     // An operation's origin depends on the locations around it, which lose their marks first.
@@ -177,13 +173,8 @@ public:
     for (const ir::OpList::Item &item : ctx_.operations())
       visit(item);
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
-    if (rules_.empty())
-      return;
     ctx_.rewriter().removeAttr(ctx_.module(), ir::Identifier::get(ctx_.context(), "hlotag.rules"));
-    for (size_t rule = 0; rule < rules_.size(); ++rule)
-      if (!matched_[rule])
-        ctx_.emitRemark(ctx_.module(),
-                        rules_[rule].name + " matched nothing: " + rules_[rule].text);
+    rules_.reportUnmatched();
   }
 
 private:
@@ -226,34 +217,14 @@ private:
 
   void addOfRules(ir::Operation op, ir::Identifier name, const std::vector<RuleEntries> &rules,
                   analysis::TagPhase phase) {
-    std::vector<const RuleEntries *> winners; // the last rule first
+    std::vector<transforms::RuleWriter::Match> matches; // the last rule first
     for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
       ir::DictionaryAttr entries = rule->entries[phase];
-      if (!entries || entries.empty() ||
-          (rule->op && (enclosing_.isInBody(op) || !rule->matches(name.str()))))
-        continue;
-      matched_[rule->rule] = true;
-      for (const RuleEntries *winner : winners)
-        if (winner->depth == rule->depth)
-          reportConflict(op, *winner, *rule, phase);
-      winners.push_back(&*rule);
-      ctx_.tags().add(op, entries, {steps_[rule->rule]});
+      bool isFor = !rule->op || (!enclosing_.isInBody(op) && rule->matches(name.str()));
+      if (isFor && entries && !entries.empty())
+        matches.push_back({rule->rule, rule->depth, entries});
     }
-  }
-
-  void reportConflict(ir::Operation op, const RuleEntries &winner, const RuleEntries &loser,
-                      analysis::TagPhase phase) {
-    for (ir::NamedAttribute entry : winner.entries[phase]) {
-      ir::Attribute other = loser.entries[phase].lookup(entry.name.str());
-      if (!other || other == entry.value || winner.rule == loser.rule || ir::isUnset(entry.value) ||
-          ir::isUnset(other))
-        continue;
-      std::string key(entry.name.str());
-      if (reported_.insert({loser.rule, winner.rule, key}).second)
-        ctx_.emitWarning(op, ir::concat({rules_[winner.rule].name, " sets '", key, "' to ",
-                                         entry.value.str(), " where ", rules_[loser.rule].name,
-                                         " sets it to ", other.str(), "; the later rule wins"}));
-    }
+    rules_.add(op, matches);
   }
 
   PassContext &ctx_;
@@ -261,10 +232,7 @@ private:
   analysis::Provenance *provenance_;
   analysis::EntryCarrier carrier_;
   analysis::Enclosing enclosing_;
-  std::vector<analysis::RuleName> rules_;
-  std::vector<std::string> steps_; // by rule: its text in hlotag.origins
-  std::vector<bool> matched_;
-  std::set<std::tuple<size_t, size_t, std::string>> reported_;
+  transforms::RuleWriter rules_;
 };
 
 LogicalResult Resolve::run(PassContext &ctx) {

@@ -113,10 +113,11 @@ void Splitter::findDependent() {
     for (size_t site : functions()[f].calls)
       if (size_t callee = graph_.callSites()[site].callee; callee != CallGraph::kNone)
         depends |= isDependent_[callee];
+    const ir::OpList &operations = ctx_.operations();
+    const ir::OpList::Item *function = operations.begin() + functions()[f].index;
+    auto dependsOnPhase = [&](const ir::OpList::Item &item) { return dependsOnPhase_(item.op); };
     isDependent_[f] =
-        depends || !ir::walk(functions()[f].op, [&](ir::Operation op) {
-          return dependsOnPhase_(op) ? ir::WalkResult::Interrupt : ir::WalkResult::Advance;
-        });
+        depends || std::any_of(function, function + 1 + function->numNested, dependsOnPhase);
   }
 }
 

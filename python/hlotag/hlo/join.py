@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from hlotag import _core
 from hlotag.errors import ParseError
-from hlotag.hlo import opcodes
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins
 
@@ -36,7 +35,7 @@ def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> 
 
 def _join(module: HloModule, program: _core.Program, named: Sequence[Ids] | None, without: str) -> dict[Instruction, Ids]:
     with must_be_sound(module):
-        return dict(zip(module.instructions(), program.join(module.to_bytes(), opcodes, named, without=without), strict=True))
+        return dict(zip(module.instructions(), program.join(module.to_bytes(), named, without=without), strict=True))
 
 
 def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
@@ -45,7 +44,7 @@ def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
     Raises ParseError as `join`.
     """
     with must_be_sound(module):
-        return _core.program_of_instructions(module.to_bytes(), opcodes, numbers)
+        return _core.program_of_instructions(module.to_bytes(), numbers)
 
 
 @contextmanager

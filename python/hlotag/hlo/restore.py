@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 
 from hlotag import _core
 from hlotag.errors import ParseError
-from hlotag.hlo import opcodes
 from hlotag.tagging import keys
 
 Entries = Mapping[str, str]
@@ -44,7 +43,7 @@ def restore(module: bytes, program: _core.Program, rules: Rules, *, keeps_number
     their numbers for a later call. Raises ParseError if the bytes are not a valid HLO module.
     """
     try:
-        return program.restore(module, opcodes, rules, keeps_numbers=keeps_numbers)
+        return program.restore(module, rules, keeps_numbers=keeps_numbers)
     except ValueError as error:
         raise ParseError(f"{len(module)} bytes are not a valid HLO module: {error}") from None
 

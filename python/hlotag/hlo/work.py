@@ -49,7 +49,7 @@ class Roles(NamedTuple):
 def measure(module: HloModule) -> dict[Instruction, Work]:
     """Measures each instruction. What runs others has no work of its own. Raises ParseError for a damaged module."""
     with must_be_sound(module):
-        measured = _core.measure_work(module.to_bytes(), opcodes)
+        measured = _core.measure_work(module.to_bytes())
     return dict(zip(module.instructions(), map(Work._make, measured), strict=True))
 
 

@@ -22,7 +22,7 @@ public:
     ir::Operation op;
     size_t caller;
     size_t callee;   ///< `kNone` if the module does not have the function
-    size_t position; ///< of `op` in a walk over the caller; equal in copies of the caller
+    size_t position; ///< of `op` in the list of the caller; equal in copies of the caller
     size_t index;    ///< of the callee among those of `op`
   };
   struct Function {
@@ -31,7 +31,8 @@ public:
     bool isPrivate;
     /// Whether an attribute other than a callee refers to the function.
     bool isReferenced = false;
-    std::vector<size_t> calls;   ///< call sites in its body, in the order of ir::walk
+    size_t index = 0;            ///< in the list of the module's operations
+    std::vector<size_t> calls;   ///< call sites in its body, in the order of the list
     std::vector<size_t> callers; ///< call sites that call the function
 
     /// Returns true if the function may run without being called by one of `callers`.
@@ -56,13 +57,12 @@ public:
   std::vector<size_t> calleesFirst() const;
 
 private:
-  void addBody(size_t function, const ir::OpList &operations, size_t start, const ir::OpIds &ids);
+  void addBody(size_t function, const ir::OpList &operations, const ir::OpIds &ids);
   void addCalls(const CallSite &site, ir::Attribute callees);
   /// `calleeAttr` (may be null) is skipped: it holds callees, not references.
   void addReferences(ir::Operation op, ir::Identifier calleeAttr = {});
   size_t resolve(ir::Attribute symbol);
 
-  ir::Identifier module_;
   std::vector<Function> functions_;
   std::vector<CallSite> callSites_;
   std::unordered_map<std::string_view, size_t> byName_;

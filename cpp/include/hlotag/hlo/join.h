@@ -25,7 +25,7 @@ void setCallsApart(NumberedName &named, const Program &program);
 /// Returns the numbers of each instruction's operations: its own first, then those that XLA merged
 /// into it. Empty for instructions without an operation: parameters, tuples, copies. The rule named
 /// `without` is left out, to measure what it finds.
-std::vector<Numbers> join(const Module &module, Kinds &kinds, const Program &program,
+std::vector<Numbers> join(const Module &module, const Program &program,
                           const std::vector<NumberedName> &names, std::string_view without = {});
 
 /// Returns the names of the rules, in their order. The last is `kEqual`, for `addEqual`.

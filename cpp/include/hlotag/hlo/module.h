@@ -3,7 +3,7 @@
 // Which instructions does an HLO module have, and which of them compute the operands of which?
 #pragma once
 
-#include "hlotag/hlo/kinds.h"
+#include "hlotag/hlo/opcodes.h"
 #include "hlotag/hlo/wire.h"
 #include "hlotag/ir/flat_map.h"
 
@@ -30,6 +30,9 @@ inline size_t elementAt(const std::vector<size_t> &elements, size_t index) {
   return elements[index];
 }
 
+/// Returns the dimensions of a `ShapeProto`; empty for a tuple.
+Numbers dimensionsOf(std::string_view shape);
+
 /// The product of dimensions.
 inline uint64_t numElements(const Numbers &dimensions) {
   uint64_t number = 1;
@@ -43,7 +46,8 @@ public:
   struct Instruction {
     std::string_view opName;
     std::string_view message, shape, attributes; // Messages, `message` of the whole instruction.
-    size_t opcode, computation;
+    size_t opcode;                               // Equal for equal opcodes.
+    size_t computation;
     std::vector<size_t> operands, called;
     size_t index;    // Of a parameter or a tuple element.
     int64_t channel; // Of a collective; 0 for none.
@@ -55,13 +59,13 @@ public:
 
   /// Reads an `HloModuleProto`, and keeps views of `data`. Throws `ModuleError` if the bytes
   /// end too early or an instruction refers to an id that is not in the module.
-  Module(std::string_view data, Kinds &kinds);
+  explicit Module(std::string_view data);
 
-  const Kinds::Kind &kind(size_t instruction) const {
-    return kinds_[instructions[instruction].opcode];
-  }
+  const Kind &kind(size_t instruction) const { return kinds_[instructions[instruction].opcode]; }
   Entries attributes(size_t instruction) const;
-  Numbers dimensions(size_t instruction) const;
+  Numbers dimensions(size_t instruction) const {
+    return dimensionsOf(instructions[instruction].shape);
+  }
 
   /// Returns the instruction that computes the value of `instruction`. Looks through parameters and
   /// results of fusions, calls and asynchronous pairs, and into loops that do not change the value.
@@ -92,10 +96,12 @@ private:
   std::optional<size_t> elementOf(size_t made, size_t index, int depth) const;
   void readComputation(std::string_view data);
   void readInstruction(std::string_view data, ById &byId);
+  size_t numberOf(std::string_view opcode);
   static void readField(const wire::Message &message, Instruction &made, Unresolved &read);
   void findCallers();
 
-  Kinds &kinds_;
+  std::vector<Kind> kinds_;
+  std::map<std::string_view, size_t> opcodes_; // Into `kinds_`, by name.
   ById byId_;
   size_t entry_ = 0;
 };

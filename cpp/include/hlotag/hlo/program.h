@@ -27,7 +27,7 @@ struct Program {
     size_t number = 0;
   };
   struct Operation {
-    size_t name, entries, dimensions; ///< indices in the tables below
+    size_t kind, entries, dimensions; ///< indices in the tables below
     Numbers operands; ///< operations that compute the operands; `kNone` for arguments of the
                       ///< program and of regions
     Numbers helpers;  ///< earlier operations with this number in their names
@@ -45,7 +45,7 @@ struct Program {
   static Program ofOperations(MlirOperation module, std::string_view token, bool every);
 
   /// Makes an operation of each instruction whose number in `numbers` is not `kNone`.
-  static Program ofInstructions(const Module &module, const Kinds &kinds, const Numbers &numbers);
+  static Program ofInstructions(const Module &module, const Numbers &numbers);
 
   bool areAtOnePlace(const Numbers &numbers) const;
 
@@ -53,7 +53,7 @@ struct Program {
   std::vector<Operation> operations;
   Numbers results;
 
-  std::vector<std::string> names; ///< dialect and name, or opcodes of instructions
+  std::vector<Kind> kinds; ///< by name with dialect, or by opcode of instructions
   std::vector<Entries> entries;
   std::vector<Numbers> dimensions; ///< of first results; -1 if dynamic
 };

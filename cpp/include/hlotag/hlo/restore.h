@@ -42,7 +42,7 @@ protected:
 /// instructions.
 ///
 /// Throws `ModuleError` if `module` is not a valid `HloModuleProto`.
-std::string restore(std::string_view module, const Program &program, Opcodes &opcodes, Rules &rules,
+std::string restore(std::string_view module, const Program &program, Rules &rules,
                     bool keepsNumbers);
 
 /// Makes all stack frames of a module one chain, so that their ids survive when XLA reads it. XLA

@@ -41,6 +41,12 @@ private:
   bool isPacked_ = false;
 };
 
+/// Return the last value of a field, of a string or message or of a number; `otherwise` if missing.
+std::string_view bytesIn(std::string_view message, int field);
+int64_t numberIn(std::string_view message, int field, int64_t otherwise);
+/// Returns the values of a repeated field.
+std::vector<int64_t> numbersIn(std::string_view message, int field);
+
 /// Append a field to a message.
 void append(std::string &message, int field, std::string_view bytes);
 void append(std::string &message, int field, uint64_t number);

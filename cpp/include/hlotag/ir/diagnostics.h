@@ -12,7 +12,8 @@
 
 namespace hlotag::ir {
 
-enum class Severity { Error, Warning, Remark, Note };
+/// As MLIR numbers them.
+enum class Severity { Error, Warning, Note, Remark };
 
 std::string_view toString(Severity severity);
 

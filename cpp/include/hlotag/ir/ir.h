@@ -13,4 +13,3 @@
 #include "hlotag/ir/operation.h"
 #include "hlotag/ir/rewriter.h"
 #include "hlotag/ir/tag_writer.h"
-#include "hlotag/ir/walk.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations does a module have, by index? An array is faster than MLIR's linked lists.
+// How are an operation and everything nested in it visited? As a list: an array is faster than
+// MLIR's linked lists, and modules may be nested deeper than the stack allows.
 #pragma once
 
 #include "hlotag/ir/operation.h"
@@ -10,7 +11,8 @@
 
 namespace hlotag::ir {
 
-/// The operations that `walk` visits, in its order. Valid until one is inserted or moved.
+/// An operation and those in its regions, each before its own. Valid until one is inserted or
+/// moved.
 class OpList {
 public:
   struct Item {
@@ -28,6 +30,10 @@ public:
   const Item *end() const { return begin() + size(); }
   /// The index of the first operation after those in the regions of `index`.
   size_t after(size_t index) const { return index + 1 + items_[index].numNested; }
+  /// The index of the next operation, not in a region of `index` if that is called `skipped`.
+  size_t next(size_t index, Identifier skipped) const {
+    return items_[index].name == skipped ? after(index) : index + 1;
+  }
 
 private:
   std::vector<Item> items_;

@@ -214,7 +214,6 @@ public:
 
   Operation get() const { return MlirOperation{op_.get()}; }
   MlirOperation release() { return {op_.release()}; }
-  void reset() { op_.reset(); }
 
 private:
   struct Destroy {

@@ -20,6 +20,14 @@ inline std::string_view toView(MlirStringRef ref) { return {ref.data, ref.length
 /// Joins texts. A chain of `+` compiles to several times as much code.
 std::string concat(std::initializer_list<std::string_view> parts);
 
+/// Joins texts by `separator`.
+template <class Range> std::string join(const Range &parts, std::string_view separator) {
+  std::string text;
+  for (const auto &part : parts)
+    text.append(&part == &*std::begin(parts) ? std::string_view() : separator).append(part);
+  return text;
+}
+
 inline bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
