@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import train_module
 
 import hlotag
-from hlotag.audits.model import Instruction, Op
+from hlotag.audits import Audit, Instruction, Op, Tag, TagState
 from hlotag.profiles import trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
@@ -65,7 +65,8 @@ def report_programs(layers: int, steps: int) -> None:
 def report_join(instructions: int, events: int) -> None:
     ops = [Op(n, "stablehlo.dot_general", flops=8, phase=("forward", "backward")[n % 2]) for n in range(instructions)]
     known = [Instruction(f"dot.{n}", "dot", ops=(n,), phase=ops[n].phase) for n in range(instructions)]
-    program = Program("jit_step", ops, [("layer", str(n % 100), n) for n in range(instructions)], known)
+    tags = [Tag("layer", str(n % 100), op, TagState.KEPT) for n, op in enumerate(ops)]
+    program = Program(Audit("jit_step", ops, tags, instructions=known))
     made = [
         (f"dot.{n % instructions}", n * 1000, 900, {"hlo_op": f"dot.{n % instructions}", "hlo_module": "jit_step", "run_id": 1})
         for n in range(events)

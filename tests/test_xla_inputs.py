@@ -189,6 +189,18 @@ REFUSED = {
 }
 
 
+REFUSED |= {
+    # XLA ends the process if it is given one of these.
+    "recursion": (
+        "module { func.func @main() { func.call @other() : () -> () return } "
+        "func.func @other() { func.call @main() : () -> () return } }",
+        "the program calls itself: .*main -> .*",
+    ),
+    "no body": ("module { func.func private @main(tensor<f32>) -> tensor<f32> }", "the function @main has no body"),
+    "replicas": ('module attributes {mhlo.num_replicas = "x"} { func.func @main() { return } }', 'must be integers, not "x"'),
+}
+
+
 @pytest.mark.parametrize("kind", REFUSED)
 def test_refused(client, kind):
     given, message = REFUSED[kind]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import graphlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from jax.extend.mlir import ir
 
 from hlotag import _compat
 from hlotag.errors import ArgumentError, ParseError
+from hlotag.hlo.origins import walk
 from hlotag.mlir.modules import BYTECODE_MAGIC, parse_module, to_bytecode
 from hlotag.passes.pipeline import run_passes
 
@@ -82,11 +84,11 @@ def uses_shardy(module: ir.Module) -> bool:
 def check_operations(program: Program, count: int, has_callbacks: bool) -> None:
     """Raises for programs that XLA computes wrongly or ends the process for.
 
-    These are collectives of missing replicas or partitions, whose results are the operands, and calls of unknown functions.
+    These are collectives of missing replicas or partitions, whose results are the operands, calls of unknown functions, and
+    functions that call themselves or have no body.
     """
-    found: list[Any] = []
-    program.module.operation.walk(lambda operation: found.append(operation) or ir.WalkResult.ADVANCE)
-    for operation in found:
+    _check_functions(program.module)
+    for operation in walk(program.module.operation):
         for name in {"replica_groups", "source_target_pairs"}.intersection(operation.attributes.keys()):
             groups = operation.attributes[name]
             if isinstance(groups, ir.DenseElementsAttr) and (highest := np.asarray(groups).max(initial=0)) >= count:
@@ -100,6 +102,20 @@ def check_operations(program: Program, count: int, has_callbacks: bool) -> None:
                 "the program calls Python functions, which are not in its text; pass the jax.stages.Lowered or the result of "
                 "xla_computation, or pass the functions as host_callbacks"
             )
+
+
+def _check_functions(module: ir.Module) -> None:
+    body: Any = module.body.operations
+    calls: dict[str, set[str]] = {}
+    for function in (operation for operation in body if operation.operation.name == "func.func"):
+        name = function.attributes["sym_name"].value
+        if not function.regions[0].blocks:
+            raise ParseError(f"the function @{name} has no body")
+        calls[name] = {operation.attributes["callee"].value for operation in walk(function) if operation.name == "func.call"}
+    try:
+        graphlib.TopologicalSorter(calls).prepare()
+    except graphlib.CycleError as error:
+        raise ParseError(f"the program calls itself: {' -> '.join(error.args[1])}; use a while loop") from None
 
 
 def _read(computation: Any) -> Program:
@@ -178,7 +194,9 @@ def _of_module(module: ir.Module) -> Program:
 
 
 def _count(attribute: Any) -> int:
-    return 1 if attribute is None else ir.IntegerAttr(attribute).value
+    if attribute is not None and not isinstance(attribute, ir.IntegerAttr):
+        raise ParseError(f"the module's numbers of replicas and partitions must be integers, not {attribute}")
+    return 1 if attribute is None else attribute.value
 
 
 def _untuple_aliases(module: ir.Module, shape: Any) -> None:
