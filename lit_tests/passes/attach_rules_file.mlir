@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules from a TOML file; what is reported names the file's lines.
-// RUN: hlotag-opt %s --hlotag-attach="rules-file='%S/Inputs/rules.toml'" 2>%t | FileCheck %s
+// RUN: hlotag-opt %s --hlotag-attach="rules-file='%S/Inputs/rules.toml'" 2>%t | FileCheck %s --implicit-check-not=frontend_attributes
 // RUN: FileCheck %s --check-prefix=REPORT < %t
 // A second run finds nothing to do.
-// RUN: hlotag-opt %s --hlotag-attach="rules-file=%S/Inputs/rules.toml" --hlotag-attach="rules-file=%S/Inputs/rules.toml" | FileCheck %s
+// RUN: hlotag-opt %s --hlotag-attach="rules-file=%S/Inputs/rules.toml" --hlotag-attach="rules-file=%S/Inputs/rules.toml" | FileCheck %s --implicit-check-not=frontend_attributes
 // Rules in the text come after the file's, and win.
-// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules-file=%S/Inputs/rules.toml rules="[{op = \"sine\", attrs = {k = \"text\"}}]"}' | FileCheck %s --check-prefix=BOTH
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules-file=%S/Inputs/rules.toml rules="[{op = \"sine\", attrs = {k = \"text\"}}]"}' | FileCheck %s --check-prefix=BOTH --implicit-check-not=frontend_attributes
 
 // RUN: not hlotag-opt %s --hlotag-attach="rules-file=%t.none" 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: hlotag-opt: error: {{.*}}.none: No such file or directory

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_{n}/attn\", attrs = {k = \"attention {n}\"}}]"}' | FileCheck %s --check-prefix=NAME
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_{n}/attn\", attrs = {k = \"attention {n}\"}}]"}' | FileCheck %s --check-prefix=NAME --implicit-check-not=frontend_attributes
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_*\", unless = [{scope = \"layer_1\"}, {op = \"tanh\", function = \"f\"}], attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=UNLESS
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_*\", attrs = {k = \"f\"}, grad = {k = \"d\"}, remat = {k = \"r\"}}]"}' | FileCheck %s --check-prefix=REMAT
-// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"add\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=BODY --implicit-check-not='k = "v"'
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"add\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=BODY --implicit-check-not='k = "v"' --implicit-check-not=frontend_attributes
 
 // A name in braces is text of one element, for values.
 // NAME-LABEL: func.func @f

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations that a backward rule of the user's binds: their marks, and functions that such rules call.
 // RUN: hlotag-opt %s --hlotag-resolve --split-input-file --mlir-print-debuginfo --mlir-print-local-scope \
-// RUN:   | FileCheck %s --implicit-check-not=hlotag
+// RUN:   | FileCheck %s --implicit-check-not=hlotag --implicit-check-not=frontend_attributes
 // RUN: hlotag-opt %s --hlotag-resolve --hlotag-resolve --split-input-file --mlir-print-debuginfo \
-// RUN:   --mlir-print-local-scope | FileCheck %s --implicit-check-not=hlotag
+// RUN:   --mlir-print-local-scope | FileCheck %s --implicit-check-not=hlotag --implicit-check-not=frontend_attributes
 
 // The mark takes one transpose away from tags within it. Tags around it are of derived operations.
 // CHECK-LABEL: module @names

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that both phases call: the backward pass gets a copy where its entries differ, by marks or by rules.
-// RUN: hlotag-opt %s --hlotag-resolve | FileCheck %s --check-prefixes=CHECK,MARKS
-// RUN: hlotag-opt %s --hlotag-resolve --hlotag-resolve | FileCheck %s --check-prefixes=CHECK,MARKS
-// RUN: hlotag-opt %s --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"cosine\", attrs = {r = \"f\"}, grad = {r = \"b\"}}, {op = \"abs\", attrs = {s = \"v\"}}]"},hlotag-verify' | FileCheck %s --check-prefixes=CHECK,RULES
-// RUN: hlotag-opt %s --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"cosine\", attrs = {r = \"f\"}, grad = {r = \"b\"}}, {op = \"abs\", attrs = {s = \"v\"}}]"},hlotag-verify,hlotag-attach{rules="[{op = \"cosine\", attrs = {r = \"f\"}, grad = {r = \"b\"}}, {op = \"abs\", attrs = {s = \"v\"}}]"},hlotag-verify' | FileCheck %s --check-prefixes=CHECK,RULES
+// RUN: hlotag-opt %s --hlotag-resolve | FileCheck %s --check-prefixes=CHECK,MARKS --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-resolve --hlotag-resolve | FileCheck %s --check-prefixes=CHECK,MARKS --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"cosine\", attrs = {r = \"f\"}, grad = {r = \"b\"}}, {op = \"abs\", attrs = {s = \"v\"}}]"},hlotag-verify' | FileCheck %s --check-prefixes=CHECK,RULES --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"cosine\", attrs = {r = \"f\"}, grad = {r = \"b\"}}, {op = \"abs\", attrs = {s = \"v\"}}]"},hlotag-verify,hlotag-attach{rules="[{op = \"cosine\", attrs = {r = \"f\"}, grad = {r = \"b\"}}, {op = \"abs\", attrs = {s = \"v\"}}]"},hlotag-verify' | FileCheck %s --check-prefixes=CHECK,RULES --implicit-check-not=frontend_attributes
 
 module attributes {hlotag.tags = [{forward = {k = "f"}, derived = {k = "b"}}, {forward = {l = "v"}, derived = {l = "v"}}]} {
   // CHECK-LABEL: func.func public @main

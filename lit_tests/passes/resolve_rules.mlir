@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-resolve --split-input-file | FileCheck %s --implicit-check-not=hlotag
+// RUN: hlotag-opt %s --hlotag-resolve --split-input-file | FileCheck %s --implicit-check-not=hlotag --implicit-check-not=frontend_attributes
 // A second run finds nothing to do.
-// RUN: hlotag-opt %s --hlotag-resolve --hlotag-resolve --split-input-file | FileCheck %s --implicit-check-not=hlotag
+// RUN: hlotag-opt %s --hlotag-resolve --hlotag-resolve --split-input-file | FileCheck %s --implicit-check-not=hlotag --implicit-check-not=frontend_attributes
 // RUN: hlotag-opt %s --hlotag-resolve --split-input-file 2>&1 | FileCheck %s --check-prefix=REPORT
 
 // A tag's own entries win over rules, and the last rule over earlier ones.

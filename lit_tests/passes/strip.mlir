@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-strip | FileCheck %s --check-prefixes=CHECK,ALL
-// RUN: hlotag-opt %s --hlotag-strip --hlotag-strip | FileCheck %s --check-prefixes=CHECK,ALL
-// RUN: hlotag-opt %s --hlotag-strip="keys=a?,c" | FileCheck %s --check-prefixes=CHECK,SOME
-// RUN: hlotag-opt %s --pass-pipeline="builtin.module(hlotag-strip{keys=*})" | FileCheck %s --check-prefixes=CHECK,EVERY
+// RUN: hlotag-opt %s --hlotag-strip | FileCheck %s --check-prefixes=CHECK,ALL --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-strip --hlotag-strip | FileCheck %s --check-prefixes=CHECK,ALL --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-strip="keys=a?,c" | FileCheck %s --check-prefixes=CHECK,SOME --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --pass-pipeline="builtin.module(hlotag-strip{keys=*})" | FileCheck %s --check-prefixes=CHECK,EVERY --implicit-check-not=frontend_attributes
 
 // CHECK-LABEL: func.func @entries
 func.func @entries(%x: tensor<f32>) -> tensor<f32> {
