@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-propagate-autodiff --split-input-file | FileCheck %s
-// RUN: hlotag-opt %s --hlotag-propagate-autodiff --hlotag-propagate-autodiff --split-input-file | FileCheck %s
+// RUN: hlotag-opt %s --hlotag-propagate-autodiff --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-propagate-autodiff --hlotag-propagate-autodiff --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
 
 // Which of two equal equations of one line the product stems from cannot be told. Where both hand on
 // the same entries, it does not matter.
 
-// CHECK-LABEL: func.func @same
 // ORIGINS-LABEL: func.func @same
+// CHECK-LABEL: func.func @same(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<4xf32>, %[[ARG1:.*]]: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
 func.func @same(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.exponential %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
   %0 = stablehlo.exponential %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc(#mul)
+  // CHECK-NEXT: %[[V1:.*]] = stablehlo.exponential %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
   %1 = stablehlo.exponential %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc(#mul)
-  // CHECK: stablehlo.multiply %arg1, %0 {mhlo.frontend_attributes = {k = "v"}} {{.*}}
   // ORIGINS: confidence = "1.00"
+  // CHECK-NEXT: %[[V2:.*]] = stablehlo.multiply %[[ARG1]], %[[V0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
   %2 = stablehlo.multiply %g, %0 : tensor<4xf32> loc(#tmul)
+  // CHECK-NEXT: return %[[V0]], %[[V1]], %[[V2]] : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+// CHECK-NEXT: }
 }
 
 #frame = loc("f"("model.py":3:11 to :16))
@@ -25,13 +30,18 @@ func.func @same(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<
 
 // -----
 
-// CHECK-LABEL: func.func @different
+// CHECK-LABEL: func.func @different(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<4xf32>, %[[ARG1:.*]]: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
 func.func @different(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.exponential %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
   %0 = stablehlo.exponential %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc(#mul)
+  // CHECK-NEXT: %[[V1:.*]] = stablehlo.exponential %[[ARG0]] {mhlo.frontend_attributes = {k = "w"}} : tensor<4xf32>
   %1 = stablehlo.exponential %x {mhlo.frontend_attributes = {k = "w"}} : tensor<4xf32> loc(#mul)
-  // CHECK: stablehlo.multiply %{{[^,]*}}, %0 : tensor<4xf32>
+  // CHECK-NEXT: %[[V2:.*]] = stablehlo.multiply %[[ARG1]], %[[V0]] : tensor<4xf32>
   %2 = stablehlo.multiply %g, %0 : tensor<4xf32> loc(#tmul)
+  // CHECK-NEXT: return %[[V0]], %[[V1]], %[[V2]] : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+// CHECK-NEXT: }
 }
 
 #frame = loc("f"("model.py":3:11 to :16))
@@ -44,13 +54,18 @@ func.func @different(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, te
 // -----
 
 // One of them has no entries: nothing is certain.
-// CHECK-LABEL: func.func @one
+// CHECK-LABEL: func.func @one(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<4xf32>, %[[ARG1:.*]]: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
 func.func @one(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.exponential %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
   %0 = stablehlo.exponential %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc(#mul)
+  // CHECK-NEXT: %[[V1:.*]] = stablehlo.exponential %[[ARG0]] : tensor<4xf32>
   %1 = stablehlo.exponential %x : tensor<4xf32> loc(#mul)
-  // CHECK: stablehlo.multiply %{{[^,]*}}, %0 : tensor<4xf32>
+  // CHECK-NEXT: %[[V2:.*]] = stablehlo.multiply %[[ARG1]], %[[V0]] : tensor<4xf32>
   %2 = stablehlo.multiply %g, %0 : tensor<4xf32> loc(#tmul)
+  // CHECK-NEXT: return %[[V0]], %[[V1]], %[[V2]] : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+// CHECK-NEXT: }
 }
 
 #frame = loc("f"("model.py":3:11 to :16))
@@ -63,14 +78,20 @@ func.func @one(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4
 // -----
 
 // What is of another type is no exception.
-// CHECK-LABEL: func.func @types
+// CHECK-LABEL: func.func @types(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<4xf32>, %[[ARG1:.*]]: tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>, tensor<2xf32>) {
 func.func @types(%x: tensor<4xf32>, %g: tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>, tensor<2xf32>) {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.exponential %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
   %0 = stablehlo.exponential %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc(#mul)
+  // CHECK-NEXT: %[[V1:.*]] = stablehlo.slice %[[V0]] [0:2] : (tensor<4xf32>) -> tensor<2xf32>
   %1 = stablehlo.slice %0 [0:2] : (tensor<4xf32>) -> tensor<2xf32> loc(#slice)
+  // CHECK-NEXT: %[[V2:.*]] = stablehlo.exponential %[[V1]] {mhlo.frontend_attributes = {k = "w"}} : tensor<2xf32>
   %2 = stablehlo.exponential %1 {mhlo.frontend_attributes = {k = "w"}} : tensor<2xf32> loc(#mul)
-  // CHECK: stablehlo.multiply %arg1, %{{[0-9]+}} : tensor<2xf32>
+  // CHECK-NEXT: %[[V3:.*]] = stablehlo.multiply %[[ARG1]], %[[V2]] : tensor<2xf32>
   %3 = stablehlo.multiply %g, %2 : tensor<2xf32> loc(#tmul)
+  // CHECK-NEXT: return %[[V0]], %[[V2]], %[[V3]] : tensor<4xf32>, tensor<2xf32>, tensor<2xf32>
   return %0, %2, %3 : tensor<4xf32>, tensor<2xf32>, tensor<2xf32>
+// CHECK-NEXT: }
 }
 
 #frame = loc("f"("model.py":3:11 to :16))
@@ -83,14 +104,20 @@ func.func @types(%x: tensor<4xf32>, %g: tensor<2xf32>) -> (tensor<4xf32>, tensor
 // -----
 
 // A sum of cotangents may stem from each of the line's equations.
-// CHECK-LABEL: func.func @sum
+// CHECK-LABEL: func.func @sum(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<4xf32>, %[[ARG1:.*]]: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
 func.func @sum(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.exponential %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
   %0 = stablehlo.exponential %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc(#mul)
+  // CHECK-NEXT: %[[V1:.*]] = stablehlo.exponential %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
   %1 = stablehlo.exponential %x {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32> loc(#mul)
+  // CHECK-NEXT: %[[V2:.*]] = stablehlo.multiply %[[ARG1]], %[[V0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
   %2 = stablehlo.multiply %g, %0 : tensor<4xf32> loc(#tmul)
-  // CHECK: stablehlo.add {{.*}} {mhlo.frontend_attributes = {k = "v"}}
+  // CHECK-NEXT: %[[V3:.*]] = stablehlo.add %[[V2]], %[[ARG1]] {mhlo.frontend_attributes = {k = "v"}} : tensor<4xf32>
   %3 = stablehlo.add %2, %g : tensor<4xf32> loc(#tsum)
+  // CHECK-NEXT: return %[[V0]], %[[V1]], %[[V3]] : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   return %0, %1, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+// CHECK-NEXT: }
 }
 
 #frame = loc("f"("model.py":3:11 to :16))
@@ -103,15 +130,20 @@ func.func @sum(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4
 // -----
 
 // A product derives from products of its line; what moves its operands derives from either.
-// CHECK-LABEL: func.func @product
+// CHECK-LABEL: func.func @product(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<4x8xf32>, %[[ARG1:.*]]: tensor<8x8xf32>, %[[ARG2:.*]]: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) {
 func.func @product(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.dot_general %[[ARG0]], %[[ARG1]], contracting_dims = [1] x [0] {mhlo.frontend_attributes = {k = "v"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {mhlo.frontend_attributes = {k = "v"}} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32> loc(#dot)
+  // CHECK-NEXT: %[[V1:.*]] = stablehlo.tanh %[[V0]] {mhlo.frontend_attributes = {k = "w"}} : tensor<4x8xf32>
   %1 = stablehlo.tanh %0 {mhlo.frontend_attributes = {k = "w"}} : tensor<4x8xf32> loc(#tanh)
-  // CHECK: stablehlo.dot_general %arg2, %arg0, {{.*}} {mhlo.frontend_attributes = {k = "v"}}
+  // CHECK-NEXT: %[[V2:.*]] = stablehlo.dot_general %[[ARG2]], %[[ARG0]], contracting_dims = [0] x [0] {mhlo.frontend_attributes = {k = "v"}} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
   %2 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc(#tdot)
-  // CHECK-NEXT: stablehlo.transpose %{{[0-9]+}}, dims = [1, 0] : (
+  // CHECK-NEXT: %[[V3:.*]] = stablehlo.transpose %[[V2]], dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %3 = stablehlo.transpose %2, dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32> loc(#ttranspose)
+  // CHECK-NEXT: return %[[V0]], %[[V3]], %[[V1]] : tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>
   return %0, %3, %1 : tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>
+// CHECK-NEXT: }
 }
 
 #frame = loc("f"("model.py":3:11 to :16))
