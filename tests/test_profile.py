@@ -143,22 +143,18 @@ def test_a_trace_that_was_made_elsewhere_is_joined_with_an_audit(tmp_path):
         for number in range(4):
             with jax.profiler.StepTraceAnnotation("train", step_num=number):
                 jax.block_until_ready(step(WEIGHTS, X))
-    profile = hlotag.profile(trace_dir=tmp_path, audit=tmp_path / "audit.json")
+    profile = hlotag.read_profile(tmp_path, tmp_path / "audit.json")
     assert 2 <= len(profile.steps) <= 4  # Slow first ones are left out.
     assert places(profile, "layer") == PROGRAMS["train"][1]
-    assert profile.rows == hlotag.profile(trace_dir=tmp_path, audit=audit).rows
+    assert profile.rows == hlotag.read_profile(tmp_path, audit).rows
     assert_sums(profile)
 
 
 def test_arguments_that_make_no_sense_are_errors():
     for positional, options, message in [
-        ((), {}, "needs a function and its arguments, or trace_dir="),
-        ((), {"trace_dir": "t"}, "needs audit="),
         ((loss,), {"steps": 0}, "steps=0: give the number of calls"),
         ((loss,), {"steps": True}, "steps=True"),
-        ((3,), {}, "needs a function, a Lowered or a Compiled, not int"),
-        ((loss,), {"audit": "a.json"}, "a function is audited before it runs"),
-        ((loss,), {"trace_dir": "t"}, "or trace_dir="),
+        ((3,), {}, "needs a function, a Lowered or a Compiled, not int; hlotag.read_profile reads a trace"),
         ((loss, WEIGHTS, X), {"by": "no"}, "by='no'"),
     ]:
         with pytest.raises(ArgumentError, match=message):

@@ -41,7 +41,7 @@ def test_time_is_where_an_independent_reader_finds_it(name, audited, tmp_path):
         for number in range(_STEPS):
             with jax.profiler.StepTraceAnnotation("step", step_num=number):
                 jax.block_until_ready(program.compiled(*arguments))
-    profile = hlotag.profile(trace_dir=tmp_path, audit=program.audit)
+    profile = hlotag.read_profile(tmp_path, program.audit)
     found = judge(module, clock(tmp_path, program.audit.name, module, len(profile.steps)), profile)
     assert found.wrong <= 0.03, found
     assert found.misplaced <= 0.01 and abs(found.vanished) <= 0.01, found

@@ -33,6 +33,7 @@ from .passes.python_passes import register_pass as register_pass
 from .passes.rules import load_rules as load_rules
 from .profiles.blocks import profiling as profiling
 from .profiles.record import profile as profile
+from .profiles.record import read_profile as read_profile
 from .tagging.calls import fuse_limit as fuse_limit
 from .tagging.calls import must_fuse_call as must_fuse_call
 from .tagging.calls import xla_metadata_call as xla_metadata_call

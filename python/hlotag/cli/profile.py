@@ -93,7 +93,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _profile(args: argparse.Namespace) -> Profile:
     from hlotag.cli import programs
-    from hlotag.profiles.record import profile, profile_trace
+    from hlotag.profiles.record import profile, read_profile
 
     by = args.by.split(",") if args.by else None
     if not programs.is_named(args.program):
@@ -101,7 +101,7 @@ def _profile(args: argparse.Namespace) -> Profile:
             raise HlotagError(
                 "a trace needs --audit FILE, the audit of the traced program: hlotag audit train.py:step --json FILE"
             )
-        return profile_trace(Path(args.program), args.audit, by)
+        return read_profile(args.program, args.audit, by)
     if args.audit:
         raise HlotagError(
             f"--audit {args.audit} goes with the folder of a trace; leave it out: {args.program} is audited before it runs"

@@ -39,20 +39,18 @@ _ROUNDS = 5  # turns of two programs
 
 
 def profile(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[..., Any],
     /,
     *args: Any,
     steps: int | None = None,
     by: str | Sequence[str] | None = None,
-    trace_dir: str | os.PathLike[str] | None = None,
-    audit: Reported | str | os.PathLike[str] | None = None,
     memory: bool | None = None,
     **kwargs: Any,
 ) -> Profile:
     """Finds out how much time the operations with each tag take, forward, backward and recomputed.
 
-    Compiles a function in the active stage, runs it, and traces it with JAX's profiler. Or reads a trace that was made elsewhere.
-    On GPUs, the function is compiled without command buffers, whose instructions a trace does not name.
+    Compiles a function in the active stage, runs it, and traces it with JAX's profiler. `read_profile` reads a trace that was
+    made elsewhere. On GPUs, the function is compiled without command buffers, whose instructions a trace does not name.
 
     Tags of the program count, whether XLA kept them or not. An instruction that computes several operations is divided among them
     by their work.
@@ -65,8 +63,6 @@ def profile(
         steps: How many calls are traced; 10 by default.
         by: What to group by: the key of a tag; `source`, a line of the program; `scope`, or `scope:2` for the first two names of
             a scope; `operation`; or several of them, whose values are combined: `by=("layer", "block")`. By default, each key.
-        trace_dir: The folder or `.xplane.pb` file of a trace, instead of `fun`.
-        audit: The audit of the traced program, or the file of its JSON; needed with `trace_dir`.
         memory: Whether to find what is in memory at the program's peak, too: a table and a section of the page.
         **kwargs: The function's keyword arguments. Pass those that are called as an option by position.
 
@@ -74,10 +70,8 @@ def profile(
         The profile. On a machine with several devices, the mean of those that ran the program.
 
     Raises:
-        ArgumentError: Neither or both of `fun` and `trace_dir` are given; `by` names a key that no operation has; or an option
-            is also a parameter of the function.
-        ParseError: The program did not run in the trace, or a file is no trace or no audit.
-        OSError: A file cannot be read.
+        ArgumentError: `fun` is something else; `by` names a key that no operation has; or an option is also a parameter of the
+            function.
         HlotagError: A trace is being made already.
 
     Examples:
@@ -89,25 +83,20 @@ def profile(
         >>> sorted({row.value for row in profile.rows if row.key == "layer" and row.seconds})
         ['1']
     """
-    if (fun is None) == (trace_dir is None):
-        raise ArgumentError("hlotag.profile needs a function and its arguments, or trace_dir= and audit=")
-    given = {"steps": steps, "by": by, "trace_dir": trace_dir, "audit": audit, "memory": memory}
+    given = {"steps": steps, "by": by, "memory": memory}
     check_no_parameters("hlotag.profile", fun, given, "profile functools.partial(f, ...), which holds it")
     steps = _STEPS if steps is None else steps
     _check_steps(steps)
     check_flag("memory=", bool(memory) if memory is None else memory)
-    if fun is not None:
-        if not (callable(fun) or isinstance(fun, jax.stages.Lowered)):
-            raise ArgumentError(f"hlotag.profile needs a function, a Lowered or a Compiled, not {type(fun).__name__}")
-        if audit is not None:
-            raise ArgumentError("audit= goes with trace_dir=; leave it out: a function is audited before it runs")
-        runner = _Runner(fun, args, kwargs, by, memory=bool(memory))
-        untraced = runner.measure(min(steps, _UNTRACED))
-        runner.trace(steps)
-        return runner.profile(by, untraced)
-    if args or kwargs or audit is None:
-        raise ArgumentError("trace_dir= needs audit=, the audit of the traced program or the file of its JSON, and no arguments")
-    return profile_trace(Path(trace_dir or ""), audit, by)
+    if not (callable(fun) or isinstance(fun, jax.stages.Lowered)):
+        raise ArgumentError(
+            f"hlotag.profile needs a function, a Lowered or a Compiled, not {type(fun).__name__}; "
+            "hlotag.read_profile reads a trace"
+        )
+    runner = _Runner(fun, args, kwargs, by, memory=bool(memory))
+    untraced = runner.measure(min(steps, _UNTRACED))
+    runner.trace(steps)
+    return runner.profile(by, untraced)
 
 
 def _check_steps(steps: int) -> None:
@@ -115,16 +104,43 @@ def _check_steps(steps: int) -> None:
         raise ArgumentError(f"steps={steps!r}: give the number of calls to trace, 1 or more")
 
 
-def profile_trace(path: Path, audit: Reported | str | os.PathLike[str], by: str | Sequence[str] | None = None) -> Profile:
-    """Joins a trace, a folder or an `.xplane.pb` file, with the audit of the program or its JSON's file.
+def read_profile(
+    path: str | os.PathLike[str], audit: Reported | str | os.PathLike[str], by: str | Sequence[str] | None = None
+) -> Profile:
+    """Reads a trace that JAX's profiler made elsewhere, of a program with an audit.
 
-    `by` is as for `profile`. Raises ParseError if a file cannot be read, or the program did not run in the trace.
+    Slow first steps are left out. A step is what `StepTraceAnnotation` marks, else a run of the program.
+
+    Args:
+        path: The folder or `.xplane.pb` file of the trace.
+        audit: The audit of the traced program, or the file of its JSON.
+        by: As for `hlotag.profile`.
+
+    Returns:
+        The profile.
+
+    Raises:
+        ArgumentError: `by` names a key that no operation has.
+        ParseError: The program did not run in the trace, or a file is no trace or no audit.
+        OSError: A file cannot be read.
+
+    Examples:
+        >>> f = jax.jit(lambda x: hlotag.tag(x @ x, {"layer": "1"}))
+        >>> x = jnp.ones((64, 64))
+        >>> import tempfile
+        >>> with hlotag.stage(), tempfile.TemporaryDirectory() as folder:
+        ...     audit = hlotag.audit(f, x)
+        ...     with jax.profiler.trace(folder):
+        ...         _ = jax.block_until_ready(f(x))
+        ...     profile = hlotag.read_profile(folder, audit)
+        >>> profile.name
+        'jit__lambda'
     """
     if not isinstance(audit, Reported):
         audit = as_json.loads(Path(audit).read_text(encoding="utf-8"), os.fspath(audit))
     program = Program(audit)
     with step("reading the trace"):
-        return profile_of(program, trace.read(trace.find(path), program.name, program.kernels), by, may_warm_up=True)
+        return profile_of(program, trace.read(trace.find(Path(path)), program.name, program.kernels), by, may_warm_up=True)
 
 
 def profile_both(
