@@ -32,7 +32,7 @@ DOCTORED = {
     "offset outside": ("offsets['mlirOperationVerify'] = 64", "could not be resolved"),
     "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: is truncated"),
     "under another name": (
-        "connection.find_library = find_library; library._LIBRARIES = ('libnone.so',)",
+        "connection.find_library = find_library; library._LIBRARY = 'libnone.so'",
         r"it has no libnone\.so",
     ),
     "empty": ("cut('empty.so', 0)", r"empty\.so: is empty"),

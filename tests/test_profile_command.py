@@ -102,10 +102,10 @@ def test_two_programs_are_compared_in_turns(capsys):
     longer = STEP.replace("jnp.ones((64, 64))", "jnp.ones((1024, 1024))")
     assert longer != STEP
     Path("longer.py").write_text(longer)
-    assert main(["profile", "longer.py:step", "--against", "train.py:step", "--steps", "8", "--json", "p.json"]) == 1
+    assert main(["profile", "longer.py:step", "--against", "train.py:step", "--steps", "16", "--json", "p.json"]) == 1
     err = capsys.readouterr().err
     assert "slower: step: " in err and "slower than in train.py:step" in err
-    assert len(json.loads(Path("p.json").read_text())["steps"]) == 8
+    assert len(json.loads(Path("p.json").read_text())["steps"]) == 16
 
 
 ERRORS = [

@@ -278,6 +278,11 @@ def test_what_to_group_by(tmp_path, title):
     assert next(line.value for line in lines if line.value) == max(expected, key=lambda value: (bool(value), expected[value]))
 
 
+def test_a_loop_without_trips_belongs_to_its_operations():
+    program = program_of("m", TAGS, [Instruction("dot.1", "dot", ops=(0,), phase="forward", effort=8, runs=0)])
+    assert [(part.op.id, part.weight) for part in program.parts("dot.1")] == [(0, 1.0)]
+
+
 def test_a_key_that_no_operation_has_is_an_error():
     with pytest.raises(ArgumentError, match=r"'layr'.*choose from layer, block, source, scope, scope:N, operation"):
         PROGRAM.grouping("layr")
