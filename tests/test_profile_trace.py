@@ -279,8 +279,9 @@ def test_what_to_group_by(tmp_path, title):
 
 
 def test_a_loop_without_trips_belongs_to_its_operations():
-    program = program_of("m", TAGS, [Instruction("dot.1", "dot", ops=(0,), phase="forward", effort=8, runs=0)])
-    assert [(part.op.id, part.weight) for part in program.parts("dot.1")] == [(0, 1.0)]
+    inside = Instruction("dot.1", "dot", "fusion.1", (0,), phase="forward", effort=8, runs=0)
+    program = program_of("m", TAGS, [inside, Instruction("copy.1", "copy", "fusion.1", effort=3)])
+    assert [(part.op.id, part.weight) for part in program.parts("fusion.1")] == [(0, 1.0)]
 
 
 def test_a_key_that_no_operation_has_is_an_error():

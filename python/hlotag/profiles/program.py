@@ -123,7 +123,7 @@ class Program:
         return {key: sorted(values, key=lambda value, of=values: -of[value]) for key, values in work.items()}
 
     def _divide(self, instructions: Sequence[Instruction]) -> tuple[Part, ...]:
-        is_idle = not any(each.effort * each.runs for each in instructions)
+        is_idle = not any(each.effort * each.runs for each in instructions if each.owners)
         work: dict[tuple[int, str, str], float] = {}
         for each in instructions:
             for owner in each.owners:
