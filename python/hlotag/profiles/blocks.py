@@ -35,8 +35,8 @@ from hlotag.profiles.views import Profile
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
-# Limit of programs that are listed.
-_LISTED = 12
+# Limit of programs that are profiled: each takes a reading of the trace.
+_PROFILED = 8
 # Seconds between looks at whether the process is idle, how many at most, and which part of them an idle process may compute.
 _WAIT, _MOST_WAITS, _IDLE = 0.02, 500, 0.2
 
@@ -46,12 +46,14 @@ class Profiles(JupyterMixin):
     """What ran in a block.
 
     Attributes:
-        programs: The profile of each program that was compiled in the block and ran, that with most time first. Its steps are
-            the program's runs.
+        programs: The profiles of the programs that were compiled in the block and ran, that with most time first; eight at most.
+            Their steps are the program's runs.
+        smaller: The names of further programs that were compiled in the block and ran.
         not_compiled: The names of programs that ran and were compiled before the block, or in other threads.
     """
 
     programs: list[Profile] = field(default_factory=list)
+    smaller: tuple[str, ...] = ()
     not_compiled: tuple[str, ...] = ()
 
     @property
@@ -62,7 +64,8 @@ class Profiles(JupyterMixin):
         first, total = self.programs[0], sum(map(_seconds, self.programs))
         share = f"{_seconds(first) / total:.0%}" if total else "0%"
         programs, runs = count(len(self.programs), "program"), count(len(first.steps), "run")
-        return f"{programs} took {in_words(total)}; {first.name} took {share} of it, in {runs}."
+        smaller = f" {count(len(self.smaller), 'program')} more took less." if self.smaller else ""
+        return f"{programs} took {in_words(total)}; {first.name} took {share} of it, in {runs}.{smaller}"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """What `rich.print` and notebooks show: the programs, and the profile of the first."""
@@ -74,11 +77,9 @@ class Profiles(JupyterMixin):
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for column in ("program", "runs", "a run", "all runs"):
             table.add_column(column, justify="left" if column == "program" else "right", no_wrap=True)
-        for each in self.programs[:_LISTED]:
+        for each in self.programs:
             times = in_words(each.total_seconds), in_words(_seconds(each))
             table.add_row(Text(printable(each.name)), str(len(each.steps)), *times)
-        if left := self.programs[_LISTED:]:
-            table.add_row(Text(f"{len(left)} more", "dim"), "", "", in_words(sum(map(_seconds, left))))
         return table
 
     def __str__(self) -> str:
@@ -125,11 +126,13 @@ def profiling(by: Grouping | None = None) -> Iterator[Profiles]:
             _wait_for_programs()
         with step("reading the trace"):
             file = trace.find(Path(folder))
-            ran = trace.list_programs(file)
-            found.programs = [_profile(audit, file, by) for audit in audits if audit.name in ran]
+            ran = [name for name in trace.list_programs(file) if name != f"jit_{_after_others.__name__}"]
+            compiled = {audit.name: audit for audit in audits}
+            known = [name for name in ran if name in compiled]
+            found.programs = [_profile(compiled[name], file, by) for name in known[:_PROFILED]]
     found.programs.sort(key=lambda each: -_seconds(each))
-    known = {*(audit.name for audit in audits), f"jit_{_after_others.__name__}"}
-    found.not_compiled = tuple(name for name in ran if name not in known)
+    found.smaller = tuple(known[_PROFILED:])
+    found.not_compiled = tuple(name for name in ran if name not in compiled)
 
 
 def _after_others(x: jax.Array) -> jax.Array:
