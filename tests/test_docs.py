@@ -47,7 +47,7 @@ def test_code_of_page(page, tmp_path):
 EXPLAINED = [name for name in hlotag.__all__ if inspect.isfunction(getattr(hlotag, name))] + ["Rule"]
 
 
-@pytest.mark.filterwarnings("error::hlotag.KeyIgnored")
+@pytest.mark.filterwarnings("error::hlotag.KeyIgnoredWarning")
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_the_example_of_a_docstring_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -69,7 +69,7 @@ def test_a_program_is_tagged_without_a_change_to_it(run_python, rules, tmp_path)
     seen = said(finished)
     assert [int(n) > 2 for n in seen["tags"]] == [True, True] and int(seen["rule"][0]) > 0
     assert seen["platforms"] == ["cpu"], "no backend of hlotag's"
-    assert "TagDropped" not in finished.stderr and "hlotag" not in finished.stderr
+    assert "TagDroppedWarning" not in finished.stderr and "hlotag" not in finished.stderr
     assert any("hlotag-resolve" in path.name for path in (tmp_path / "dumps").iterdir())
 
 
@@ -83,7 +83,7 @@ def test_a_program_traced_before_the_stage_warns(run_python):
     finished = run_python(PROGRAM.format(before=""), HLOTAG_ENABLE="1")
     first, second = map(int, said(finished)["tags"])
     assert first == 1 and second > 2
-    assert finished.stderr.count("TagDropped: hlotag: jit") == 1 and "jax.devices()" in finished.stderr
+    assert finished.stderr.count("TagDroppedWarning: hlotag: jit") == 1 and "jax.devices()" in finished.stderr
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_dumps_of_a_pipeline_that_fails_show_how_far_it_came(tmp_path):
     with hlotag.stage("cse,hlotag-verify"), hlotag.dump_to(tmp_path), pytest.raises(hlotag.PassError):
         program().lower(X)
     assert [name.split("_hlotag_")[1] for name in names(tmp_path)] == ["00_before.mlir", "01_cse.mlir"]
-    with hlotag.stage("cse,hlotag-verify", on_error="warn"), hlotag.dump_to(tmp_path), pytest.warns(hlotag.PassFailed):
+    with hlotag.stage("cse,hlotag-verify", on_error="warn"), hlotag.dump_to(tmp_path), pytest.warns(hlotag.PassFailedWarning):
         assert TAGGED in program().lower(X).as_text()
 
 

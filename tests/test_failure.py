@@ -176,7 +176,7 @@ def test_on_error_warn_goes_on_with_the_programs_own_tags():
     expected = f(X)
     with hlotag.stage(FAILING, on_error="warn") as stage:
         assert stage.on_error == "warn"
-        with pytest.warns(hlotag.PassFailed) as caught:
+        with pytest.warns(hlotag.PassFailedWarning) as caught:
             module = lowered(f)
         with warnings.catch_warnings(action="error"):
             np.testing.assert_array_equal(f(X), expected)  # Lowered once, so warned of once.
@@ -194,7 +194,7 @@ def test_on_error_warn_when_even_the_marks_cannot_be_resolved(monkeypatch):
     jitted = jax.jit(jax.grad(lambda x: f(x).sum()))
     alone = text_of(hlotag.run_passes(lowered(jitted).as_text(debug_info=True), "hlotag-strip"))
     monkeypatch.setattr(staging, "run_or_raise", Mock(side_effect=hlotag.PassError("planted", ["planted"])))
-    with hlotag.stage(on_error="warn"), pytest.warns(hlotag.PassFailed, match="planted"):
+    with hlotag.stage(on_error="warn"), pytest.warns(hlotag.PassFailedWarning, match="planted"):
         assert text_of(lowered(jitted)) == alone
 
 

@@ -143,7 +143,7 @@ def test_the_options_of_one_compilation_decide_for_that_one(transformations, fir
         np.testing.assert_array_equal(executable(X), X * X)
         assert "\x01" not in executable.as_text()
         found.append((values(executable) == ["v"], [w.category for w in caught]))
-    on, told, off = (True, []), (False, [hlotag.TagDropped]), (False, [])
+    on, told, off = (True, []), (False, [hlotag.TagDroppedWarning]), (False, [])
     assert found == ([told, on, off, on] if first else [on, told, on, off])
 
 

@@ -222,7 +222,7 @@ with hlotag.stage():
 
 def test_a_wrapper_below_ours_may_name_its_parameters_as_it_likes(run_python):
     done = run_python(BELOW, JAX_COMPILATION_CACHE_DIR="cache")
-    assert done.stdout.split() == ["2", "1", "True"] and "TagDropped" not in done.stderr
+    assert done.stdout.split() == ["2", "1", "True"] and "TagDroppedWarning" not in done.stderr
 
 
 def test_where_ours_is_gone_the_next_stage_wraps_again(run_python):

@@ -9,7 +9,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlotag
-from hlotag.errors import ArgumentError, TagIgnored
+from hlotag.errors import ArgumentError, TagIgnoredWarning
 from hlotag.hlo.module import of_executable
 from hlotag.passes.rules import with_rules
 from hlotag.profiles.program import Program
@@ -80,13 +80,13 @@ def test_the_collectives_of_the_program_are_left_to_other_rules():
         mesh = jax.make_mesh((4,), ("i",))
         return jax.shard_map(lambda x: jax.lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P())(x).sum()
 
-    with pytest.warns(TagIgnored, match="rule 1 matched no collective"):
+    with pytest.warns(TagIgnoredWarning, match="rule 1 matched no collective"):
         found = tags_of(rule(op="*"), function=own)
     assert not any(tag for tags in found.values() for tag in tags)
 
 
 def test_a_rule_that_matches_nothing_warns_once():
-    with pytest.warns(TagIgnored, match="rule 2 matched no collective that XLA inserted") as said:
+    with pytest.warns(TagIgnoredWarning, match="rule 2 matched no collective that XLA inserted") as said:
         compiled(rule(**GATHERS), rule(op="all-to-all"))
     assert len(said) == 1
 

@@ -190,7 +190,7 @@ def test_a_key_like_a_known_one_warns_once_at_the_line_that_tags(write):
         for _ in range(2):
             write({"_scheduling_group": "1"})
     (warning,) = caught
-    assert warning.category is hlotag.KeyIgnored and re.search(message, str(warning.message))
+    assert warning.category is hlotag.KeyIgnoredWarning and re.search(message, str(warning.message))
     assert warning.filename == __file__ and linecache.getline(__file__, warning.lineno).endswith("# THE LINE\n")
 
 

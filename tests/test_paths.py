@@ -178,11 +178,14 @@ def test_the_stage_at_lowering_decides():
 
 def test_a_value_tag_where_the_stage_is_off_warns():
     traced = jax.jit(jax.value_and_grad(lambda x: set_xla_metadata(jnp.sin(x), k="v").sum())).trace(X)
-    with hlotag.stage(), pytest.warns(hlotag.TagDropped, match="value tags that were set while hlotag was off"):
+    with hlotag.stage(), pytest.warns(hlotag.TagDroppedWarning, match="value tags that were set while hlotag was off"):
         assert tagged_names(traced.lower()) == {"stablehlo.sine"}
 
     within = jax.jit(hlotag.stage(None)(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"})))
-    with hlotag.stage(), pytest.warns(hlotag.TagDropped, match=r"set while hlotag was off.* outside of hlotag.stage\(None\)"):
+    with (
+        hlotag.stage(),
+        pytest.warns(hlotag.TagDroppedWarning, match=r"set while hlotag was off.* outside of hlotag.stage\(None\)"),
+    ):
         assert tagged_names(within.lower(X)) == {"stablehlo.sine"}
 
 

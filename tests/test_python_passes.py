@@ -271,7 +271,7 @@ def test_the_entry_point_of_a_program_must_stay(tmp_path, monkeypatch):
     with pytest.raises(hlotag.PassError, match=message) as caught, hlotag.stage("rename-main"):
         jax.jit(f).lower(np.ones(3, np.float32))
     assert "@main" in Path(caught.value.reproducer).read_text()
-    with pytest.warns(hlotag.PassFailed, match=message), hlotag.stage("rename-main", on_error="warn"):
+    with pytest.warns(hlotag.PassFailedWarning, match=message), hlotag.stage("rename-main", on_error="warn"):
         assert 'k = "v"' in jax.jit(f).lower(np.ones(3, np.float32)).as_text()
 
 

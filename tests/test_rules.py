@@ -186,7 +186,7 @@ def test_last_of_equally_deep_rules_wins_with_a_warning_and_blocks_win_over_rule
 
     rules = [Rule({"k": "1", "j": "1", "mine": "1"}, op="sine", scope="a"), Rule({"k": "2", "j": "2"}, scope="a")]
     words = 'rule 2 sets \'j\' to "2" where rule 1 sets it to "1"; the later rule wins'
-    with pytest.warns(hlotag.TagDropped, match=words), hlotag.stage(rules=rules):
+    with pytest.warns(hlotag.TagDroppedWarning, match=words), hlotag.stage(rules=rules):
         (op,) = ops_of(jax.jit(f).lower(X))
     assert op.entries == {"k": "value", "j": "2", "mine": "block"}
 
@@ -228,7 +228,7 @@ def test_an_unmatched_rule_names_the_nearest_scope_once(tmp_path):
     warned = r" matched no operation of the program: .*nearest scope is 'layer_\d/attention'"
     misspelt, loaded = [Rule({"k": "v"}, scope="layer_*/attentoin")], hlotag.load_rules(path)
     for rules, place in ((misspelt, "rule 1"), (loaded, f"rule 1 \\({path}:1\\)")):
-        with pytest.warns(hlotag.TagIgnored, match=place + warned):
+        with pytest.warns(hlotag.TagIgnoredWarning, match=place + warned):
             tags(rules)
     with warnings.catch_warnings(action="error"):
         tags(loaded)
@@ -240,7 +240,7 @@ def test_an_unmatched_rule_names_the_nearest_scope_once(tmp_path):
 def test_report_at_the_end_of_the_process(run_python):
     rules = "[hlotag.Rule({'k': 'v'}, op='cosine'), hlotag.Rule({'k': 'v'}, op='sine')]"
     done = run_python(f"import jax, hlotag; hlotag.enable(rules={rules}); jax.jit(jax.numpy.sin).lower(1.0)")
-    assert done.stderr.count("TagIgnored") == 1 and "rule 1 matched no operation" in done.stderr
+    assert done.stderr.count("TagIgnoredWarning") == 1 and "rule 1 matched no operation" in done.stderr
 
 
 def test_another_enable_reports_the_rules_of_the_one_before(run_python):
@@ -249,7 +249,7 @@ def test_another_enable_reports_the_rules_of_the_one_before(run_python):
     program = f"hlotag.enable(rules={rules}); jax.jit(jax.numpy.sin).lower(1.0)"
     done = run_python(f"import jax, hlotag, sys; {program}; hlotag.enable(); print('enabled again', file=sys.stderr)")
     assert "rule 1 matched no operation" in done.stderr.partition("enabled again")[0]
-    assert done.stderr.count("TagIgnored") == 1
+    assert done.stderr.count("TagIgnoredWarning") == 1
 
 
 def test_options_of_a_tag_need_its_function_and_a_stage(run_python):
@@ -258,7 +258,7 @@ def test_options_of_a_tag_need_its_function_and_a_stage(run_python):
             hlotag.set_xla_metadata(X, k="v", **{name: "drop"})
     tags = "for _ in range(3): hlotag.tag(jnp.ones(2), {'k': 'v'}, grad='drop')"
     block = "with hlotag.tagged({'k': 'v'}, remat='drop'): pass"
-    assert run_python(f"import jax.numpy as jnp, hlotag\n{tags}\n{block}").stderr.count("TagIgnored") == 1
+    assert run_python(f"import jax.numpy as jnp, hlotag\n{tags}\n{block}").stderr.count("TagIgnoredWarning") == 1
 
 
 def test_rule_matching_nothing_changes_no_byte():
@@ -353,6 +353,6 @@ def test_a_rule_that_matched_nothing_is_logged(caplog):
 def test_a_key_in_a_file_of_rules_warns_at_the_files_line(tmp_path):
     path = tmp_path / "rules.toml"
     path.write_text(f"{ONE_RULE}[[rule]]\nop = 'b'\nattrs = {{group = 7}}\n")
-    with pytest.warns(hlotag.KeyIgnored, match="did you mean '_scheduling_group_id'") as caught:
+    with pytest.warns(hlotag.KeyIgnoredWarning, match="did you mean '_scheduling_group_id'") as caught:
         hlotag.load_rules(path)
     assert (caught[0].filename, caught[0].lineno) == (str(path), 6)

@@ -77,7 +77,7 @@ def test_an_illegal_entry_of_a_library_is_a_warning():
 
     mlir.register_lowering(primitive, lowering)
     f = jax.jit(lambda x: primitive.bind(x) + 1)
-    with hlotag.stage(), pytest.warns(hlotag.TagDropped, match="key 'n' .* has the value 3 : i32, which XLA drops"):
+    with hlotag.stage(), pytest.warns(hlotag.TagDroppedWarning, match="key 'n' .* has the value 3 : i32, which XLA drops"):
         np.testing.assert_allclose(f(X), np.sin(X) + 1, rtol=1e-6)
 
 

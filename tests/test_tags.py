@@ -258,7 +258,7 @@ NOT_COMPUTED = {
 @pytest.mark.parametrize("case", NOT_COMPUTED)
 def test_arguments_and_carries_warn_with_the_users_line(staged, set_xla_metadata, case):
     tag = lambda v: set_xla_metadata(v, k="v")
-    with pytest.warns(hlotag.TagDropped, match="k='v'") as caught:
+    with pytest.warns(hlotag.TagDroppedWarning, match="k='v'") as caught:
         assert names(NOT_COMPUTED[case](tag, lambda x: jnp.sin(tag(x)))) == []
     assert {warning.filename for warning in caught} == {__file__}
 
@@ -283,7 +283,7 @@ def test_a_dropped_tag_warns_once_for_each_place(staged, set_xla_metadata):
         lower(lambda x, w: set_xla_metadata(x, once="v") @ w)
     places = {(d.file, d.line) for d in tags.find_dropped() if d.attrs == (("once", "v"),)}
     assert len(places) == 2 and {file for file, _ in places} == {__file__}
-    assert len([w for w in caught if issubclass(w.category, hlotag.TagDropped)]) == 2
+    assert len([w for w in caught if issubclass(w.category, hlotag.TagDroppedWarning)]) == 2
 
 
 OP_BY_OP = {

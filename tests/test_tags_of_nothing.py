@@ -40,7 +40,7 @@ def test_no_ops_tag_the_equation_of_their_operand(case, staged, set_xla_metadata
     grad = jax.grad(lambda x, w: (set_xla_metadata(same(jnp.sin(x * 2.0)), k="v") * jnp.sin(x)).sum())
     if case != "stop_gradient":
         assert {"sine", "cosine", "multiply"} == set(names(grad))
-    with pytest.warns(hlotag.TagDropped):
+    with pytest.warns(hlotag.TagDroppedWarning):
         assert names(lambda x, w: set_xla_metadata(same(x), k="v") @ w) == []
 
 
@@ -51,7 +51,7 @@ def test_what_made_the_operand_keeps_its_own_tag(case, staged, set_xla_metadata)
         return jnp.cos(set_xla_metadata(LOWERED_TO_NOTHING[case](y), k="copy", other="o")) @ w
 
     said = "k='copy' has no operation to go to: the operation that made the value lowers to nothing"
-    with pytest.warns(hlotag.TagDropped, match=said):
+    with pytest.warns(hlotag.TagDroppedWarning, match=said):
         found = [(op.name, op.entries) for op in ops_of(jax.jit(f).lower(X, W)) if "k" in op.entries]
     assert found == [("stablehlo.sine", {"k": "own", "other": "o"})]
 

@@ -85,14 +85,14 @@ ESCAPES = r"""func.func @main(%x: tensor<f32>) -> tensor<f32> {
 
 def test_a_warning_shows_no_line_of_a_file_that_a_module_names(tmp_path):
     (tmp_path / "secret").write_text("the secret")
-    with pytest.warns(hlotag.TagDropped, match="secret:1:1: 'stablehlo.sine'") as caught:
+    with pytest.warns(hlotag.TagDroppedWarning, match="secret:1:1: 'stablehlo.sine'") as caught:
         hlotag.run_passes(ESCAPES.replace("FILE", str(tmp_path / "secret")))
     assert caught[0].filename == __file__
 
 
 def test_escape_sequences_of_a_module_reach_no_terminal():
     text = ESCAPES.replace("FILE", r"\1B[2J")
-    with pytest.warns(hlotag.TagDropped, match=r"\\x1b\[2J.*\\1B\[31m") as caught:
+    with pytest.warns(hlotag.TagDroppedWarning, match=r"\\x1b\[2J.*\\1B\[31m") as caught:
         hlotag.run_passes(text)
     with pytest.raises(hlotag.PassError) as failed:
         hlotag.run_passes(text, "hlotag-verify")

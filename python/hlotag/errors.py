@@ -52,19 +52,19 @@ class ParseError(HlotagError, ValueError):
     """Text or bytes cannot be parsed as an MLIR or HLO module."""
 
 
-class TagDropped(UserWarning):
+class TagDroppedWarning(UserWarning):
     """A tag, or a rule for some operations, is not honoured by hlotag or will not be by XLA; the message names its line."""
 
 
-class KeyIgnored(UserWarning):
+class KeyIgnoredWarning(UserWarning):
     """No XLA compiler reads a key, which looks like a misspelt key of XLA; the message names that key."""
 
 
-class PassFailed(UserWarning):
+class PassFailedWarning(UserWarning):
     """A pass failed, and the program continues because of `on_error="warn"`; the message is that of the `PassError`."""
 
 
-class TagIgnored(UserWarning):
+class TagIgnoredWarning(UserWarning):
     """A tag or rule has no effect: hlotag is off, or no operation matches the rule."""
 
 

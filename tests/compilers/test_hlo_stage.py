@@ -113,6 +113,6 @@ def test_an_error_in_the_stage_fails_no_compilation(compiler, monkeypatch):
         raise ValueError("no such tag")
 
     monkeypatch.setattr(hlo_stage._Restoration, "_restore", fail)
-    with hlotag.stage(on_error="warn"), pytest.warns(hlotag.PassFailed, match="no such tag"):
+    with hlotag.stage(on_error="warn"), pytest.warns(hlotag.PassFailedWarning, match="no such tag"):
         executable = compiler.lower(lambda x: squares(x) + 1, X).compile()
     assert "tanh" in executable.as_text()

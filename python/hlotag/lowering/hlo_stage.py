@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from hlotag import _compat, _core
 from hlotag._util import interrupts
 from hlotag._util.kept import Kept
-from hlotag.errors import Diagnostic, PassError, PassFailed, TagDropped, TagError
+from hlotag.errors import Diagnostic, PassError, PassFailedWarning, TagDroppedWarning, TagError
 from hlotag.hlo import prepared
 from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.join import join
@@ -150,7 +150,7 @@ class _Restoration:
             warn(
                 f"hlotag: in {self._name}, scheduling group {group!r} would have a gap after XLA's optimizations, and XLA would "
                 "refuse it: a member depends on another one through an instruction that is no member. It got no further member",
-                TagDropped,
+                TagDroppedWarning,
             )
 
     def _late(self) -> Late | None:
@@ -307,7 +307,7 @@ def _report(error: Exception | None, stage: Stage) -> None:
         if isinstance(error, TagError):  # It names a rule, which is the user's.
             raise error
         raise failure from error
-    warn(f"hlotag: {failure}", PassFailed)
+    warn(f"hlotag: {failure}", PassFailedWarning)
 
 
 _warned: set[str] = set()
@@ -319,8 +319,8 @@ def _warn_once(reason: str) -> None:
     _warned.add(reason)
     text = f"hlotag: {reason}. `hlotag.enable(hlo=False)` turns the HLO stage off, without this warning"
     try:
-        warn(text, TagDropped)
-    except TagDropped:  # Warnings are errors here, but the program is valid and must run.
+        warn(text, TagDroppedWarning)
+    except TagDroppedWarning:  # Warnings are errors here, but the program is valid and must run.
         logging.getLogger("hlotag").warning(text)
 
 

@@ -14,7 +14,7 @@ from hlotag._util import interrupts
 from hlotag._util.arguments import check_choice, check_flag, show
 from hlotag._util.forks import free_in_children
 from hlotag._util.version import VERSION
-from hlotag.errors import ArgumentError, PassError, PassFailed, TagDropped
+from hlotag.errors import ArgumentError, PassError, PassFailedWarning, TagDroppedWarning
 from hlotag.lowering import dump, hlo_stage, kinds
 from hlotag.lowering.reproducer import with_reproducer
 from hlotag.mlir import connection
@@ -61,8 +61,8 @@ def enable(
         hlo: Whether to restore tags that XLA's passes drop or move; or patterns (`*`, `?`) of the keys to restore.
         op_names: Patterns of keys whose tags are written into the names that profilers get from XLA: XProf, Perfetto and Nsight
             show `jit(f)/{layer=3}/dot_general` for a product with the tag `layer="3"`.
-        on_error: When a pass fails on a program, "raise" a `PassError` from the call that lowers it, or "warn" (`PassFailed`) and
-            go on with only the program's own tags.
+        on_error: When a pass fails on a program, "raise" a `PassError` from the call that lowers it, or "warn"
+            (`PassFailedWarning`) and go on with only the program's own tags.
         debug_origins: As for `run_passes`: every module says where its tags come from.
 
     Raises:
@@ -288,7 +288,7 @@ def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: 
             f"hlotag: {module_name} has value tags that were set while hlotag was off, so they are JAX's own, which autodiff "
             "drops; turn hlotag on before the program is traced (with HLOTAG_ENABLE: use a device first, for example by "
             "jax.devices()), and set them outside of hlotag.stage(None)",
-            TagDropped,
+            TagDroppedWarning,
         )
     dump.dump(result.module, stage.pipeline, debug_origins=stage.debug_origins)
     try:
@@ -299,7 +299,7 @@ def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: 
         failure = with_reproducer(error, result.module, stage.pipeline)
         if stage.on_error == "raise":
             raise failure from error.__cause__
-        warn(f"hlotag: {failure}", PassFailed)
+        warn(f"hlotag: {failure}", PassFailedWarning)
         try:
             run_or_raise(result.module, _MARKS_ONLY, debug_origins=stage.debug_origins)
         except PassError:  # Better no tags than marks in XLA's names.

@@ -14,7 +14,7 @@ from hlotag._text import printable
 from hlotag._util.arguments import check_flag, check_text, show
 from hlotag._util.deep import with_room
 from hlotag._util.kept import Kept
-from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDropped
+from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDroppedWarning
 from hlotag.mlir import connection
 from hlotag.mlir.modules import artifact_version, nesting_depth, new_context, parse_module, to_bytecode
 from hlotag.passes import jax_artifacts, running, syntax
@@ -214,7 +214,7 @@ def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[D
         if (kept := kept_reports.innermost()) is not None:
             kept.append(diagnostic)
         if diagnostic.severity == "warning":
-            warn_at(text, TagDropped, file_of_program(diagnostic.file), diagnostic.line)
+            warn_at(text, TagDroppedWarning, file_of_program(diagnostic.file), diagnostic.line)
         else:
             _logger.debug("%s", printable(text, keep="\n\t"))  # A rule may match nothing in each of many small programs.
     return result.diagnostics

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from hlotag._util.arguments import check_choice, check_text, elements_of, show
 from hlotag._util.forks import free_in_children
-from hlotag.errors import KeyIgnored, TagError
+from hlotag.errors import KeyIgnoredWarning, TagError
 from hlotag.tagging.catalogue import BACKENDS, CATALOGUE, FLAG, Derived, Key, Values
 from hlotag.tagging.warning import warn
 
@@ -87,7 +87,7 @@ def check_value(name: str, text: str) -> None:
     if key is None and (known := meant(name, text)):
         warn(
             f"key {name!r}: not known to hlotag; did you mean {known!r}? If it is yours, hlotag.register_key({name!r})",
-            KeyIgnored,
+            KeyIgnoredWarning,
         )
     if key is None or key.values is None or key.values.allow(text):
         return

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlotag._util.forks import free_in_children
-from hlotag.errors import TagIgnored
+from hlotag.errors import TagIgnoredWarning
 from hlotag.tagging.rules import PATTERNS, Rule, bind_names
 from hlotag.tagging.scope_patterns import Bindings, ScopePattern, Thread, bind, bind_source
 from hlotag.tagging.warning import warn_at
@@ -246,7 +246,7 @@ class RuleSet:
             where = "the program" if programs == 1 else f"{programs} programs"
             text = f"hlotag: {name} {what} {where}: {rule.text}{nearest}"
             file, line = rule.place()
-            warn_at(text, TagIgnored, file, line)
+            warn_at(text, TagIgnoredWarning, file, line)
 
     def _scopes_seen(self) -> list[str]:
         """The paths of scopes of programs, and their elements."""

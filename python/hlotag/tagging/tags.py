@@ -20,7 +20,7 @@ from hlotag import _compat
 from hlotag._util.arguments import check_choice, show
 from hlotag._util.forks import free_in_children
 from hlotag._util.identity import ByIdentity
-from hlotag.errors import TagDropped, TagError, TagIgnored
+from hlotag.errors import TagDroppedWarning, TagError, TagIgnoredWarning
 from hlotag.tagging import keys, scopes, tracing
 from hlotag.tagging.decorated import around
 from hlotag.tagging.keys import BY_KEY, Grad, as_text
@@ -270,7 +270,7 @@ def _drop(metadata: Mapping[str, Any], reason: str) -> None:
             _dropped.pop(next(iter(_dropped)))
     keys = ", ".join(f"{key}={value!r}" for key, value in attrs)
     text = f"tag {keys} has no operation to go to: {reason}"
-    warn_at(text, TagDropped, frame and frame.file_name, frame.start_line if frame else 0)
+    warn_at(text, TagDroppedWarning, frame and frame.file_name, frame.start_line if frame else 0)
 
 
 def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False, name: str = "attrs") -> dict[str, Any]:
@@ -366,7 +366,7 @@ def _warn_once_of_no_stage() -> None:
     warn(
         "grad= and remat= have no effect while hlotag is off: JAX's own tags do not tell derived operations apart. Call "
         "hlotag.enable() before the program is traced.",
-        TagIgnored,
+        TagIgnoredWarning,
     )
 
 
