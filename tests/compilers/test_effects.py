@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tags change in XLA's compilers for GPU and TPU: the rows of docs/effects.md, a small program for each key."""
 
+import re
 from functools import partial
 from typing import Any
 
@@ -176,10 +177,21 @@ def test_an_offload_says_whether_it_saved_memory(compilers):
         program.__name__: str(effects(compilers[ONE], program, X, WEIGHTS)["_xla_buffer_placement=pinned_host"])
         for program in (programs.offloaded, programs.offloaded_at_once)
     }
-    assert "0 B on the host" in found["offloaded"].partition("without the tags")[2]
-    assert "3.15 MB on the host" in found["offloaded"].partition("without the tags")[0]
-    assert ("the device needs" in found["offloaded"]) == (PLATFORM == "tpu")
-    assert "MB more than without the tags" in found["offloaded_at_once"]
+    for text in found.values():
+        tagged, _, untagged = text.partition("without the tags")
+        assert "3.15 MB on the host" in tagged or "2.1 MB on the host" in tagged
+        assert "0 B on the host" in untagged
+        before, after = (_megabytes(part) for part in (untagged, tagged))
+        assert ("the device needs" in text) == (after >= before)
+    if jax.__version_info__ >= (0, 12):
+        assert ("the device needs" in found["offloaded"]) == (PLATFORM == "tpu")
+        assert "MB more than without the tags" in found["offloaded_at_once"]
+
+
+def _megabytes(text):
+    """The temporary memory of the device that an effect names."""
+    number, unit = re.findall(r"([\d.]+) ([kM]?)B of temporary memory on the device", text)[0]
+    return float(number) * {"": 1e-6, "k": 1e-3, "M": 1.0}[unit]
 
 
 def test_a_broken_group(compilers):
