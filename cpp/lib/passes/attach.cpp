@@ -11,7 +11,7 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <memory>
 #include <tuple>
 
 namespace hlotag::passes {
@@ -52,6 +52,7 @@ struct RuleMatch {
 
 std::vector<analysis::RuleName> namesOf(const std::vector<Rule> &rules) {
   std::vector<analysis::RuleName> names;
+  names.reserve(rules.size());
   for (const Rule &rule : rules)
     names.push_back(rule.name);
   return names;
@@ -97,9 +98,9 @@ private:
   }
 
   analysis::Provenance &findOrigins() {
-    analysis::Provenance &provenance = provenance_.emplace(ctx_.operations());
-    scopes_.emplace(provenance.paths());
-    return provenance;
+    provenance_ = std::make_unique<analysis::Provenance>(ctx_.operations());
+    scopes_ = std::make_unique<analysis::Scopes>(provenance_->paths());
+    return *provenance_;
   }
 
   bool mayMatch(ir::Operation op, ir::Identifier name) {
@@ -123,8 +124,9 @@ private:
   analysis::Enclosing enclosing_;
   ir::Identifier derived_;
   transforms::RuleWriter writer_;
-  std::optional<analysis::Provenance> provenance_;
-  std::optional<analysis::Scopes> scopes_; // of `provenance_`
+  // Found anew where a function is split by phase.
+  std::unique_ptr<analysis::Provenance> provenance_;
+  std::unique_ptr<analysis::Scopes> scopes_; // of `provenance_`
   ir::PointerMap<bool> mayMatch_;
   std::map<Key, RuleMatch> matches_;
 };
