@@ -10,6 +10,7 @@ import pytest
 from jax import lax
 
 import hlotag
+from hlotag.audits import blocks
 
 X = jnp.ones((32, 32))
 RULES = [hlotag.Rule({"part": "{n}"}, scope="part_{n}")]
@@ -134,6 +135,16 @@ def test_programs_of_other_threads_are_left_alone():
         thread.start()
         thread.join()
     assert audits == []
+
+
+def test_a_program_that_cannot_be_read_runs_and_is_named(monkeypatch, caplog):
+    def read(module):
+        raise hlotag.ParseError("no text")
+
+    monkeypatch.setattr(blocks.program, "read", read)
+    with hlotag.auditing() as audits:
+        assert jax.jit(lambda x: x + 1)(X).sum() == 2 * X.size
+    assert audits == [] and "a program of the block is not audited: no text" in caplog.text
 
 
 def test_errors_of_the_block_are_those_of_the_program():

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
@@ -23,6 +24,7 @@ from hlotag.tagging.state import active
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
+_logger = logging.getLogger("hlotag")
 _Compiled = Callable[["ir.Module", Mapping[str, Any]], Any]
 
 
@@ -73,12 +75,13 @@ def observing(
             found(audit)
         return executable
 
-    with _stage(), recording(), _compat.modules.without_disk_cache(), hlo_stage.observed_by(observe):
+    with (
+        nullcontext() if active() else staging.stage(),
+        recording(),
+        _compat.modules.without_disk_cache(),
+        hlo_stage.observed_by(observe),
+    ):
         yield
-
-
-def _stage() -> Any:
-    return staging.stage() if active() is None else staging.under(active())
 
 
 def _audit(
@@ -96,7 +99,8 @@ def _audit(
         _rename(copy, names)
         with prepared(copy, hlo_stage.stage_of(module)):
             found, executable = compile_and_audit(program.read(copy), compile_once, platform, memory=memory)
-    except HlotagError:
+    except HlotagError as error:
+        _logger.warning("a program of the block is not audited: %s", error)
         return None, made[-1] if made else compiled(module, {})
     return dataclasses.replace(found, dropped=tags.find_dropped(module), source_root="/"), executable
 

@@ -83,7 +83,7 @@ def compare(now: Reported, before: Reported, by: Grouping | None = None) -> list
         by: As for `Audit.work_by`. By default, each key that both programs have, or "scope" if they have none in common.
 
     Returns:
-        The rows that differ, that of the whole program first, then then those that differ most.
+        The rows that differ, that of the whole program first, then those that differ most.
 
     Raises:
         ArgumentError: A key of `by` is in none of the programs.

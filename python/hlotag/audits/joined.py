@@ -104,7 +104,7 @@ class Joined:
         known = {each.kernel for each in found}
         others = (i for i in work if i.computation.id not in fusions and i.opcode not in _NEVER_RUN and i.name not in known)
         found += [instruction(i, i) for i in others]
-        order = {i.name: place for place, i in enumerate(last.run())}
+        order = {i.name: place for place, i in enumerate(last.list_as_run())}
         return sorted(found, key=lambda each: order[each.name])
 
     def _place_of(self, i: Instruction, owners: Sequence[int], ops: Sequence[Op], default: str) -> tuple[str, str]:

@@ -158,6 +158,10 @@ class Instruction(NamedTuple):
         """The operations that its work belongs to, in equal parts."""
         return self.ops or self.parts or self.carries[:1]
 
+    def place_of(self, op: Op) -> tuple[str, str]:
+        """The scope and phase of one of its operations: its own, if the operation is the only one."""
+        return (self.scope, self.phase) if len(self.owners) == 1 and self.phase else (op.scope, op.phase)
+
     @property
     def kernel(self) -> str:
         """The name of what it runs in: its fusion, or itself."""

@@ -50,8 +50,7 @@ def _places(audit: Findings, instruction: Instruction, by: str, read: Reader) ->
     if not owners:
         yield "", ADDED, ""
     for op in owners:
-        # Of several operations, each keeps its own place.
-        scope, phase = (instruction.scope, instruction.phase) if len(owners) == 1 and instruction.phase else (op.scope, op.phase)
+        scope, phase = instruction.place_of(op)
         yield by, read(op, scope), phase
 
 

@@ -179,7 +179,7 @@ class HloModule:
             return {n: [self.computations[n].by_id[i] for i in ids] for n, ids in found.items()}
         return {c.id: c.instructions for c in self.computations.values() if c.id not in self.fusions}
 
-    def run(self) -> Iterator[Instruction]:
+    def list_as_run(self) -> Iterator[Instruction]:
         """All instructions in the order in which they first run. What is in a fusion or a loop follows it."""
         pending, seen = [iter(self.sequences[self.entry.id])], {self.entry.id}
         while pending:

@@ -232,6 +232,11 @@ class Timing:
             yield key, [phase for phase in PHASES if phase in found], ordered
 
     @property
+    def groupings(self) -> list[list[str]]:
+        """What the tables are grouped by, as for memory: by scopes, if there is no table."""
+        return [key.split(", ") for key, _, _ in self.tables()] or [["scope"]]
+
+    @property
     def sentence(self) -> str:
         """The result in one sentence."""
         total = self.total_seconds

@@ -33,7 +33,7 @@ def _body(profile: Timing) -> Iterator[str]:
         yield from _bars(key, phases, lines, profile.rest)
     yield from _communication(profile)
     if profile.program:
-        yield from memory.html(profile.program.audit, [key.split(", ") for key, _, _ in profile.tables()] or ["scope"])
+        yield from memory.html(profile.program.audit, profile.groupings)
     yield from _hottest(profile)
     yield "<footer><h2>What the rows without a key are</h2><dl>"
     yield "".join(f"<dt>{escape(row.value)}</dt><dd>{escape(MEANINGS[row.value])}</dd>" for row in profile.rest)

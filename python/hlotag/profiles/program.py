@@ -127,9 +127,7 @@ class Program:
         work: dict[tuple[int, str, str], float] = {}
         for each in instructions:
             for owner in each.owners:
-                op = self._ops[owner]
-                # Of several operations, each keeps its own place.
-                scope, phase = (each.scope, each.phase) if len(each.owners) == 1 and each.phase else (op.scope, op.phase)
+                scope, phase = each.place_of(self._ops[owner])
                 effort = 1 if is_idle else each.effort * each.runs
                 work[owner, scope, phase] = work.get((owner, scope, phase), 0) + effort / len(each.owners)
         total = sum(work.values())

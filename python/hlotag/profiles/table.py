@@ -36,7 +36,7 @@ def renderable(profile: Timing, width: int) -> RenderableType:
     if profile.transfers:
         parts.append(_communication(unit, profile, width))
     if profile.program and profile.program.audit.memory:
-        parts.append(memory.renderable(profile.program.audit, [key.split(", ") for key, _, _ in profile.tables()] or ["scope"]))
+        parts.append(memory.renderable(profile.program.audit, profile.groupings))
     if profile.instructions:
         parts.append(_hottest(unit, profile, width))
     return Group(*parts, *(Text(printable(f"note: {note}"), "dim") for note in profile.notes))
