@@ -73,8 +73,20 @@ def test_every_pass_is_in_the_table():
     assert set(PASSES) == {found["argument"] for found in _core.list_passes()}
 
 
-def least_growth(run: Callable[[int], float], size: int) -> float:
-    """How many times as long a doubling takes, by the least times of up to ten runs of two doublings."""
+def least_growth(run: Callable[[int], float], *sizes: int) -> float:
+    """How many times as long a doubling takes, by the least times of up to ten runs of two doublings.
+
+    A small module may fit a cache that a large one does not: then the next size decides, where a quadratic pass is as slow.
+    """
+    growth = math.inf
+    for size in sizes:
+        growth = min(growth, growth_from(run, size))
+        if growth < LINEAR:
+            break
+    return growth
+
+
+def growth_from(run: Callable[[int], float], size: int) -> float:
     least = [math.inf, math.inf]
     for _ in range(10):
         for i, times in enumerate((1, 4)):
@@ -108,7 +120,7 @@ def test_passes(name, shape):
                 hlotag.run_passes(module, before, verify=False)
             return timed(partial(hlotag.run_passes, module, pipeline, verify=False))
 
-    assert least_growth(run, size) < LINEAR
+    assert least_growth(run, size, 2 * size) < LINEAR
 
 
 @pytest.mark.parametrize("shape", SHAPES)
