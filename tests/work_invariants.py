@@ -23,6 +23,12 @@ def find_products_not_held(audit: Audit, module: HloModule) -> set[str]:
     return {name for name in said if _HOLD.isdisjoint(found.get(name, ()))}
 
 
+def find_products_of_others(audit: Audit) -> set[str]:
+    """The products of the module that are said to compute something else."""
+    products = (each for each in audit.instructions if each.opcode == "dot" and each.ops)
+    return {each.name for each in products if audit.ops[each.ops[0]].name.rpartition(".")[2] not in _PRODUCTS}
+
+
 def find_fusions_that_disagree(audit: Audit, module: HloModule, key: str, slack: float = 0.0) -> list[tuple[str, str]]:
     """The fusions whose tag is not on most of the work in them, by more than `slack` of it, each with the tag."""
     program, found = Program(audit), []
