@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time and work by tag, held against a truth that uses nothing of hlotag."""
+"""Time and work by tag, held against a truth that uses nothing of hlotag. `make test-gpu` runs this file on a GPU."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import hlotag
 from hlotag.audits.collect import Audited, audit_and_compile
 from hlotag.audits.model import kernels
 from hlotag.hlo.module import of_executable
+from hlotag.profiles.record import OPTIONS
 from time_programs import PROGRAMS
 from time_truth import clock, judge, parse, work_of
 from work_invariants import find_fusions_that_disagree, find_products_not_held, find_products_of_others
@@ -26,7 +27,7 @@ def audited():
         if name not in found:
             function, arguments = PROGRAMS[name]()
             with hlotag.stage():
-                found[name] = audit_and_compile(function, arguments, {})
+                found[name] = audit_and_compile(function, arguments, {}, options=OPTIONS)
         return found[name]
 
     return audit
