@@ -117,7 +117,7 @@ Numbers findMove(Join &join, size_t i) {
 Numbers findUncomputedProducts(const Facts &facts) {
   std::vector<bool> isComputed(facts.operations.size());
   for (size_t i : facts.order)
-    if (facts.kind(i).heavy == Heavy::Contraction)
+    if (facts.kind(i).heavy == Heavy::Contraction || facts.kind(i).heavy == Heavy::CustomCall)
       for (int64_t number : facts[i].ids)
         isComputed[size_t(number)] = true;
   Numbers found;
