@@ -28,7 +28,7 @@ inline std::vector<std::string> split(const std::string &text, const std::string
   return parts;
 }
 
-/// A line `NAME = OPCODE[4,8](a, b) calls=c channel=1 index=0 {k=v} "name"`: all after the opcode
+/// A line `NAME = OPCODE[4,8](a, b) calls=c channel=1 index=0 {k=v} "name"`. All after the opcode
 /// may be missing.
 struct Line {
   explicit Line(const std::string &text) {
@@ -66,7 +66,7 @@ public:
     for (const std::string &line : split(text, "\n")) {
       if (std::smatch found; std::regex_match(line, found, std::regex(R"(\s*(\w+):\s*)"))) {
         end();
-        computation_ = found[1];
+        computations_[found[1]] = computation_ = computations_.size() + 1;
       } else if (line.find_first_not_of(' ') != std::string::npos) {
         add(Line(line));
       }
@@ -86,7 +86,7 @@ private:
     using wire::append;
     names.push_back(line.name);
     ids_[line.name] = names.size();
-    std::string made, type, named, attributes;
+    std::string made, type, named, attributes, contracted;
     append(made, instruction::kId, names.size());
     append(made, instruction::kOpcode, line.opcode);
     append(type, shape::kElementType, uint64_t(11)); // F32
@@ -107,7 +107,8 @@ private:
       append(made, instruction::kFrontendAttributes, attributes);
     for (const auto &[field, value] : line.fields) {
       if (field == "calls")
-        append(made, instruction::kCalledIds, computations_.at(value));
+        for (const std::string &name : split(value, ","))
+          append(made, instruction::kCalledIds, computations_.at(name));
       else if (field == "channel")
         append(made, instruction::kChannelId, std::stoull(value));
       else if (field == "index")
@@ -115,6 +116,8 @@ private:
                line.opcode == "parameter" ? instruction::kParameterNumber
                                           : instruction::kTupleIndex,
                std::stoull(value));
+      else if (field == "contracting")
+        append(contracted, dot::kLhsContracting, std::stoull(value));
       else if (field == "target")
         append(made, instruction::kTarget, value);
       else if (field == "config")
@@ -122,6 +125,8 @@ private:
       else
         throw std::invalid_argument("no field " + field);
     }
+    if (!contracted.empty())
+      append(made, instruction::kDotDimensions, contracted);
     append(body_, computation::kInstructions, made);
   }
 
@@ -129,15 +134,14 @@ private:
     using namespace hlo::fields;
     if (body_.empty())
       return;
-    uint64_t id = computations_.size() + 1;
-    computations_[computation_] = id;
-    wire::append(body_, computation::kId, id);
+    wire::append(body_, computation::kId, computation_);
     wire::append(body_, computation::kRootId, uint64_t(names.size()));
     wire::append(data, module::kComputations, body_);
     body_.clear();
   }
 
-  std::string computation_, body_;
+  std::string body_;
+  uint64_t computation_ = 0;
   std::map<std::string, uint64_t> ids_, computations_;
 };
 
