@@ -121,6 +121,23 @@ TEST(join_slices_of_a_product_that_xla_made_of_two) {
       s = sine[4,8](a) "#2/f/sin"
       c = cosine[4,8](b) "#3/f/cos")",
              "d 1 0, a 0, b 1, s 2, c 3", "d 1, a 1, b 1, s 2, c 3");
+  // XLA expanded a third product, which takes a slice: what it broadcasts has its name.
+  CHECK_EQ(joined(R"(
+    0 = stablehlo.dot_general[4,8](_, _)
+    1 = stablehlo.dot_general[4,8](_, _)
+    2 = stablehlo.dot_general[4,2](0, _)
+    3 = stablehlo.cosine[4,8](1))",
+                  HloText(R"(
+    main:
+      x = parameter[4,4]
+      w = parameter[4,16] index=1
+      d = dot[4,16](x, w) "#1/f/v/dot_general"
+      a = slice[4,8](d) "#1/f/v/dot_general"
+      b = slice[4,8](d) "#1/f/v/dot_general"
+      e = broadcast[4,8,2](a) "#2/f/dot_general"
+      m = multiply[4,8,2](e, e) "#2/f/dot_general"
+      c = cosine[4,8](b) "#3/f/cos")")),
+           "d 1, a 1, b 1, e 2, m 2, c 3");
 }
 
 TEST(join_pieces_of_a_collective_as_the_last_piece) {

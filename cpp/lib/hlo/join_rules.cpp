@@ -52,7 +52,9 @@ Numbers findPartOfContraction(Join &join, size_t i) {
   Numbers parts;
   for (int64_t number : facts[i].wanted) {
     int64_t source = facts.operations.findSource(number, facts.kind(*whole));
-    if (source != kNone && facts.operations.kind(source).heavy == Heavy::Contraction)
+    // Users may want the product that takes the slice, if XLA expanded that one.
+    if (source != kNone && facts.operations.kind(source).heavy == Heavy::Contraction &&
+        facts.operations.numElements(source) == facts.size(i))
       parts.push_back(source);
   }
   if (parts.size() != 1)

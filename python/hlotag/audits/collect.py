@@ -407,13 +407,8 @@ def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | N
     }
     after = {i.name: i.entries for i in record.after.instructions()}
     left = {i.name for i in module.instructions()}
-    # XLA removes barriers and the glue around them after the stage. Data flow is no evidence for a nameless instruction to which
-    # XLA left no entries.
-    joined = {
-        i: numbers if i.attributes or kind_of(i.opcode) == Kind.HEAVY else tuple([n for n in numbers if n in found.named[i]])
-        for i, numbers in found.joined.items()
-        if i.name in left or kind_of(i.opcode) != Kind.GLUE
-    }
+    # XLA removes barriers and the glue around them after the stage.
+    joined = {i: numbers for i, numbers in found.joined.items() if i.name in left or kind_of(i.opcode) != Kind.GLUE}
     return dataclasses.replace(found, joined=joined, equal=equal, restored=after, last=module)
 
 
