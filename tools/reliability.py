@@ -54,8 +54,8 @@ TAIL = """
   4 of `checkify_test.py`: mended, with a test.
 - With jax 0.12 and JAX's tests of 8 August 2026, 1,516 tests of 14 files pass without hlotag and ran with the rule too:
   37 fail. 34 compare texts with tags: 27 of `xla_metadata_test.py`, 7 of `api_test.py`. 3 count
-  [lowerings](differences.md#known-limits). Of these tests 412 ran in the stage: 6 of `xla_metadata_test.py` fail, which
-  [want a tag on fewer operations](differences.md).
+  [lowerings](migrating.md#known-limits). Of these tests 412 ran in the stage: 6 of `xla_metadata_test.py` fail, which
+  [want a tag on fewer operations](migrating.md#where-hlotag-differs-from-jaxs-own-tagging).
 - Other libraries' tests with a rule for every operation, parts of each: Flax 330, Equinox 161, chex 158, Lineax 48,
   distrax 15, diffrax 7, optax 7. One of Equinox fails: it counts lowerings.
 
