@@ -50,12 +50,10 @@ TAIL = """
   characters, and cycles of calls. It runs each at a quarter of the size, too: time must grow slower than the square.
 - `python tools/reliability.py --faults` runs the tests that break files, disks, caches, libraries and passes.
   It counts each test as one fault; a few of them test the undisturbed case.
-- `tools/jax_tests.sh` runs JAX's own tests in the stage, and with a rule for every operation. The rule held tracers in
-  4 of `checkify_test.py`: mended, with a test.
-- With jax 0.12 and JAX's tests of 8 August 2026, 1,516 tests of 14 files pass without hlotag and ran with the rule too:
-  37 fail. 34 compare texts with tags: 27 of `xla_metadata_test.py`, 7 of `api_test.py`. 3 count
-  [lowerings](migrating.md#known-limits). Of these tests 412 ran in the stage: 6 of `xla_metadata_test.py` fail, which
-  [want a tag on fewer operations](migrating.md#where-hlotag-differs-from-jaxs-own-tagging).
+- `tools/jax_tests.sh` runs JAX's own tests in the stage, and with a rule for every operation. With jax 0.12 and JAX's
+  tests of 8 August 2026, 1,516 tests of 14 files pass without hlotag and ran with the rule too: 37 fail. 34 compare
+  texts with tags, and 3 count [lowerings](migrating.md#known-limits). Of these tests 412 ran in the stage: 6 fail,
+  which [want a tag on fewer operations](migrating.md#where-hlotag-differs-from-jaxs-own-tagging).
 - Other libraries' tests with a rule for every operation, parts of each: Flax 330, Equinox 161, chex 158, Lineax 48,
   distrax 15, diffrax 7, optax 7. One of Equinox fails: it counts lowerings.
 
@@ -72,7 +70,6 @@ TAIL = """
   again gives them again.
 """
 
-
 def render() -> str:
     """The page that the record makes."""
     outcomes, found = read(), findings()
@@ -82,16 +79,13 @@ def render() -> str:
     mended = "\n".join(_findings(name, found[name]) for name in sorted(found))
     return "\n".join([HEAD + "\n".join(rows), TAIL, "## Found and mended", "", mended])
 
-
 def _findings(name: str, found: list[dict[str, str]]) -> str:
     items = [f"- {one['what'][0].upper()}{one['what'][1:]}:\n  `{one['kept']}`" for one in found]
     return "\n".join([f"**{name}**", "", *items, ""])
 
-
 def _row(name: str, o: Outcome, found: int) -> str:
     minutes = f"{o.seconds / 60:.0f}" if o.seconds else ""
     return f"| {name} | {o.inputs:,} | {o.faults:,} | {o.crashes} | {o.wrong} | {o.losses} | {found} | {minutes} |"
-
 
 def run_faults() -> None:
     """Runs the tests that inject faults and records how many held."""
@@ -103,7 +97,6 @@ def run_faults() -> None:
         crashed = done.returncode not in (0, 1)
         passed, failed = counts.get("passed", 0), counts.get("failed", 0) + counts.get("error", 0)
         record(name, Outcome(faults=passed + failed, losses=failed, crashes=int(crashed)))
-
 
 if __name__ == "__main__":
     if "--faults" in sys.argv:
