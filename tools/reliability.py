@@ -33,8 +33,8 @@ What was tried to break hlotag, and what broke.
 - **wrong result**: other numbers, an invalid module, a tag where none belongs, a pass that changes its own result when
   it runs again, or two different results for a module and its copy.
 - **loss**: an old file, a tag or a module that is gone after a failure.
-- **found**: what these runs found. All of it is mended, with a test each ([the list](#found-and-mended)). The counts
-  before it are of runs after the mending.
+- **found**: what these runs found. All of it is mended: `fuzz/findings.toml` names the test of each. The counts before
+  it are of runs after the mending.
 
 | tried | inputs | faults | crashes | wrong results | losses | found | minutes |
 |---|--:|--:|--:|--:|--:|--:|--:|
@@ -70,22 +70,20 @@ TAIL = """
   again gives them again.
 """
 
+
 def render() -> str:
     """The page that the record makes."""
     outcomes, found = read(), findings()
     rows = [_row(name, outcome, len(found.get(name, ()))) for name, outcome in outcomes.items()]
     total = Outcome(*(sum(values) for values in zip(*(vars(o).values() for o in outcomes.values()), strict=True)))
     rows.append(_row("**all**", total, sum(map(len, found.values()))))
-    mended = "\n".join(_findings(name, found[name]) for name in sorted(found))
-    return "\n".join([HEAD + "\n".join(rows), TAIL, "## Found and mended", "", mended])
+    return HEAD + "\n".join(rows) + "\n" + TAIL
 
-def _findings(name: str, found: list[dict[str, str]]) -> str:
-    items = [f"- {one['what'][0].upper()}{one['what'][1:]}:\n  `{one['kept']}`" for one in found]
-    return "\n".join([f"**{name}**", "", *items, ""])
 
 def _row(name: str, o: Outcome, found: int) -> str:
     minutes = f"{o.seconds / 60:.0f}" if o.seconds else ""
     return f"| {name} | {o.inputs:,} | {o.faults:,} | {o.crashes} | {o.wrong} | {o.losses} | {found} | {minutes} |"
+
 
 def run_faults() -> None:
     """Runs the tests that inject faults and records how many held."""
@@ -97,6 +95,7 @@ def run_faults() -> None:
         crashed = done.returncode not in (0, 1)
         passed, failed = counts.get("passed", 0), counts.get("failed", 0) + counts.get("error", 0)
         record(name, Outcome(faults=passed + failed, losses=failed, crashes=int(crashed)))
+
 
 if __name__ == "__main__":
     if "--faults" in sys.argv:
