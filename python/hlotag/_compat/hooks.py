@@ -80,7 +80,7 @@ class Patch:
         name: The attribute, a function.
         parameters: What the wrapper passes to the function by position, as text of a `def`.
         wrap: Makes the wrapper from the function.
-        purpose: What `docs/patches.md` says about the patch.
+        purpose: What `docs/compatibility.md` says about the patch.
 
     Raises:
         IncompatibleJaxlibError: This JAX has no such attribute, or its function has other parameters.
@@ -148,7 +148,7 @@ class RegisteredPatch:
         rules: The dictionary.
         primitive: The primitive.
         wrap: Makes the wrapper from JAX's rule.
-        purpose: What `docs/patches.md` says about the patch.
+        purpose: What `docs/compatibility.md` says about the patch.
         name: The name of the dictionary.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tags that an HLO instruction gets, by the rules of docs/hlo.md."""
+"""The tags that an HLO instruction gets, by the rules of docs/how_it_works.md."""
 
 from __future__ import annotations
 
