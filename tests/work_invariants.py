@@ -8,7 +8,7 @@ from hlotag.audits.model import kernels
 from hlotag.hlo import HloModule
 from hlotag.profiles.program import Program
 
-_PRODUCTS = {"dot_general", "convolution"}
+_PRODUCTS = {"dot_general", "convolution", "ragged_dot"}
 _HOLD = {"dot", "convolution", "custom-call"}  # A library multiplies in a custom call.
 
 

@@ -364,6 +364,17 @@ TEST(join_fusions_with_the_heaviest_in_them) {
       x = parameter[4,4]
       f = fusion[4,4](x) calls=fused)",
              "a 1, f 1", "a 1");
+  CHECK_RULE("root", program, R"(
+    fused:
+      p = parameter[4,4]
+      n = copy[4,4](p)
+      a = add[4,4](p, p) "#1/f/add"
+      c = copy[4,4](a)
+      t = tuple(n, c, a)
+    main:
+      x = parameter[4,4]
+      f = fusion(x) calls=fused)",
+             "a 1, f 1", "a 1");
 }
 
 TEST(join_the_nameless_in_a_body_with_their_caller) {

@@ -201,14 +201,23 @@ Numbers findInWrapper(Join &join, size_t i) {
 }
 
 /// Looks through copies without a name, which XLA inserted.
+const Numbers &findCopied(const Facts &facts, size_t i) {
+  while (facts.kind(i).is(kCopies) && facts[i].ids.empty())
+    i = facts.module.findSource(elementAt(facts.module.instructions[i].operands, 0));
+  return facts[i].ids;
+}
+
 Numbers findRoot(Join &join, size_t i) {
   const Facts &facts = join.facts;
   if (!facts.kind(i).is(kWraps))
     return {};
   size_t root = facts.module.findWrapped(i);
-  while (facts.kind(root).is(kCopies) && facts[root].ids.empty())
-    root = facts.module.findSource(elementAt(facts.module.instructions[root].operands, 0));
-  return facts[root].ids;
+  if (!facts.kind(root).is(kTuple))
+    return findCopied(facts, root);
+  for (size_t result : facts.module.instructions[root].operands)
+    if (const Numbers &found = findCopied(facts, result); !found.empty())
+      return found;
+  return {};
 }
 
 Numbers findCaller(Join &join, size_t i) {
@@ -264,7 +273,7 @@ constexpr JoinRule kRules[] = {
 
     {Step::Computed, "heaviest", "a fusion or asynchronous pair: those of the heaviest in it",
      "fusion(a, b), calls={dot, add} [f/add]", findInWrapper},
-    {Step::Computed, "root", "the same, with nothing heavy in it: those of its root",
+    {Step::Computed, "root", "the same, with nothing heavy in it: those of its first result",
      "fusion(a), calls={copy(add)} []", findRoot},
     {Step::Computed, "body", "nameless in the body of a reduction, sort or scatter: its caller's",
      "reduce(x, 0), to_apply={add []} [f/reduce_sum]", findCaller},
