@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which bugs in cpp/lib would no lit or unit test notice?
 
-    python tools/mutate.py [--minutes 20] [--seed 0] [FILE ...]
+    python tools/mutate.py [--minutes 20] [--seed 0] [--since REVISION] [FILE[:LINE] ...]
 
 Makes one bug after the other in a copy of the sources: a condition negated, an early return dropped, an entry of a table dropped.
-Builds the copy, runs the unit tests and the lit tests of passes, and prints the bugs that survive. Takes a sample of all
-bugs in the files (all of cpp/lib by default) until the time is up. Runs in an environment with hlotag's test requirements.
+Builds the copy, runs the unit tests and the lit tests that belong to the file, and prints the bugs that survive. Takes a sample
+of all bugs in the files (all of cpp/lib by default, or those that changed since a revision) until the time is up. Runs in an
+environment with hlotag's test requirements.
 """
 
 from __future__ import annotations
@@ -95,24 +96,51 @@ def passes(*command: str | Path) -> bool:
     return done.returncode == 0
 
 
-def survives() -> bool | None:
-    """Whether the tests pass with the copy as it is; None if it does not build."""
+def suites_of(file: Path) -> tuple[Path, ...]:
+    """The lit tests that belong to a file: the passes do not run what is in cpp/lib/hlo."""
+    names = ("hlo",) if file.parent.name == "hlo" else ("passes", "opt")
+    return tuple(ROOT / "lit_tests" / name for name in names)
+
+
+def survives(suites: tuple[Path, ...]) -> bool | None:
+    """Whether the unit tests and these lit tests pass with the copy as it is; None if it does not build."""
     if not passes("cmake", "--build", WORK / "build"):
         return None
     assert passes("cmake", "--install", WORK / "build", "--prefix", WORK / "site")
     lit = (sys.executable, "-c", "from lit.main import main; main()", "-q", "--max-failures=1", "--timeout=60")
-    tests = (ROOT / "lit_tests" / "passes", ROOT / "lit_tests" / "opt")
-    return passes(WORK / "build" / "cpp" / "unittests" / "hlotag_unittests") and passes(*lit, *tests)
+    return passes(WORK / "build" / "cpp" / "unittests" / "hlotag_unittests") and passes(*lit, *suites)
+
+
+def changed(revision: str) -> list[str]:
+    """The files of cpp/lib that differ from those where this branch left a revision."""
+    git = ("git", "-C", ROOT)
+    base = subprocess.run([*git, "merge-base", revision, "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    command = [*git, "diff", "--name-only", "--diff-filter=d", base, "--", "cpp/lib/*.cpp"]
+    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return [str(ROOT / name) for name in names]
+
+
+def chosen(files: list[str]) -> Iterator[Mutant]:
+    """The bugs of files, or of one line where `:LINE` follows the file."""
+    for text in files:
+        name, _, line = text.partition(":")
+        yield from (mutant for mutant in mutants(Path(name).resolve()) if line in ("", str(mutant.line + 1)))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("file", nargs="*", type=Path)
+    parser.add_argument("--since", metavar="REVISION")
+    parser.add_argument("file", nargs="*", metavar="FILE[:LINE]")
     options = parser.parse_args()
+    everything = sorted(str(path) for path in (ROOT / "cpp" / "lib").rglob("*.cpp"))
+    found = list(chosen(changed(options.since) if options.since else options.file or everything))
+    if not found:
+        print("no bugs to make in these files")
+        return 0
     prepare()
-    if not survives():
+    if not survives((ROOT / "lit_tests" / "passes", ROOT / "lit_tests" / "opt", ROOT / "lit_tests" / "hlo")):
         print("hlotag: the tests fail without a bug", file=sys.stderr)
         return 1
     find = "import importlib.util; print(importlib.util.find_spec('hlotag._core').origin)"
@@ -120,8 +148,6 @@ def main() -> int:
     if not used.startswith(str(WORK)):
         print(f"hlotag: {used.strip()} would be tested; install hlotag without --editable", file=sys.stderr)
         return 1
-    files = [path.resolve() for path in options.file] or sorted((ROOT / "cpp" / "lib").rglob("*.cpp"))
-    found = [mutant for file in files for mutant in mutants(file)]
     random.Random(options.seed).shuffle(found)
     end = time.monotonic() + 60 * options.minutes
     counts = {True: 0, False: 0, None: 0}
@@ -133,7 +159,7 @@ def main() -> int:
         lines = text.split("\n")
         before, lines[mutant.line] = lines[mutant.line], mutant.text
         copy.write_text("\n".join(lines))
-        outcome = survives()
+        outcome = survives(suites_of(mutant.file))
         counts[outcome] += 1
         if outcome:
             place = f"{mutant.file.relative_to(ROOT)}:{mutant.line + 1}"

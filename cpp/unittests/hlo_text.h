@@ -118,6 +118,10 @@ private:
                std::stoull(value));
       else if (field == "contracting")
         append(contracted, dot::kLhsContracting, std::stoull(value));
+      else if (field == "length")
+        append(made, instruction::kFftLength, std::stoull(value));
+      else if (field == "window")
+        append(made, instruction::kWindow, windowOf(std::stoull(value)));
       else if (field == "target")
         append(made, instruction::kTarget, value);
       else if (field == "config")
@@ -128,6 +132,13 @@ private:
     if (!contracted.empty())
       append(made, instruction::kDotDimensions, contracted);
     append(body_, computation::kInstructions, made);
+  }
+
+  static std::string windowOf(uint64_t size) {
+    std::string dimension, made;
+    wire::append(dimension, hlo::fields::window::kSize, size);
+    wire::append(made, hlo::fields::window::kDimensions, dimension);
+    return made;
   }
 
   void end() {

@@ -252,6 +252,29 @@ TEST(join_what_has_no_name_with_what_its_users_take) {
              "c 0, s 2", "c 2, s 2");
 }
 
+TEST(join_what_has_no_name_with_the_name_of_a_move_unless_it_is_a_helper) {
+  CHECK_EQ(joined(R"(
+    0 = stablehlo.dot_general[4,8](_, _)
+    1 = stablehlo.sine[4,8](_))",
+                  HloText(R"(
+    main:
+      x = parameter[8,8]
+      d = dot[4,8](x, x)
+      t = transpose[8,4](d) "#0/f/dot_general"
+      s = sine[4,8](d) "#1/f/sin")")),
+           "d 0, t 0, s 1");
+  CHECK_EQ(joined(R"(
+    0 = stablehlo.broadcast_in_dim[4](_)
+    1 = stablehlo.multiply[4](_, 0) helpers=0)",
+                  HloText(R"(
+    main:
+      x = parameter[4]
+      p = multiply[4](x, x)
+      b = broadcast[4](p) "#1/f/mul"
+      m = multiply[4](x, b) "#1/f/mul")")),
+           "p 0, b 0, m 1");
+}
+
 TEST(join_sizes_tell_that_the_operands_of_a_product_are_swapped) {
   const std::string program = R"(
     0 = stablehlo.cosine[4,8](_)

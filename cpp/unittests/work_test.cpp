@@ -4,6 +4,8 @@
 #include "hlo_text.h"
 #include "testing.h"
 
+#include <utility>
+
 using namespace hlotag::hlo;
 using hlotag::testing::HloText;
 
@@ -40,8 +42,11 @@ TEST(work_of_a_product_of_a_library_is_in_its_configuration) {
       x = parameter[4,8]
       y = parameter[8,16] index=1
       d = custom-call[4,16](x, y) target=__cublas$gemm config="lhs_contracting_dimensions":["1"]
+      n = custom-call[4,16](x, y) target=__cublas$gemm config="alpha":["0"]
       o = custom-call[4,16](x, y) target=mine)");
   CHECK_EQ(work["d"].flops, uint64_t(2 * 4 * 16 * 8));
+  CHECK_EQ(work["d"].bytes, uint64_t(4 * (4 * 8 + 8 * 16 + 4 * 16)));
+  CHECK_EQ(work["n"].flops, uint64_t(2 * 4 * 16));
   CHECK_EQ(work["o"].flops, uint64_t(0));
 }
 
@@ -58,6 +63,53 @@ TEST(work_within_a_fusion_reaches_no_memory) {
   CHECK_EQ(work["a"].flops, uint64_t(64));
   CHECK_EQ(work["a"].bytes, uint64_t(256));  // Is the fusion's result.
   CHECK_EQ(work["f"].effort(), uint64_t(0)); // What is in it has the work.
+}
+
+TEST(work_of_each_heavy_opcode) {
+  const std::pair<std::string, uint64_t> measured[] = {
+      {"all-reduce[8](x)", 8},
+      {"all-reduce-start[8](x)", 8},
+      {"cholesky[6,6](m)", 6 * 6 * 6 / 3},
+      {"convolution[4,5](m, m)", 2 * 6 * 6 * 6}, // Without dimensions, each is the first.
+      {"fft[8](x) length=8", 2 * 4 * 8 * 3},
+      {"map[8](x) calls=sum", 8},
+      {"reduce-scatter[4](x)", 4},
+      {"reduce-window[8](x, x) calls=sum window=3", 8 * 2},
+      {"rng[8](x)", 8},
+      {"rng-bit-generator[8](x)", 8},
+      {"scatter[9](x, x, u) calls=sum", 5},
+      {"select-and-scatter[9](x, u) calls=sum,sum window=3", 5 * (2 + 1)},
+      {"sort[8](x)", 8 * 3},
+      {"triangular-solve[6,2](m, m)", 2 * 6 * 2 * 6},
+  };
+  for (const auto &[instruction, flops] : measured) {
+    Measured work("sum:\n p = parameter\n s = add(p, p)\n main:\n x = parameter[8]\n"
+                  "m = parameter[6,6]\n u = parameter[5]\n made = " +
+                  instruction);
+    hlotag::testing::checkEqual(__FILE__, __LINE__, instruction.c_str(), work["made"].flops, flops);
+  }
+}
+
+TEST(work_of_moves_is_what_they_write) {
+  Measured work(R"(
+    sum:
+      p = parameter
+      s = add(p, p)
+    main:
+      x = parameter[100]
+      u = parameter[10]
+      slice = dynamic-update-slice[100](x, u, u)
+      scatter = scatter[100](x, u, u) calls=sum
+      begin = copy-start[200](x)
+      end = copy-done[100](begin)
+      all = concatenate[120](x, u, u)
+      names = tuple(x, u))");
+  CHECK_EQ(work["slice"].bytes, uint64_t(40));
+  CHECK_EQ(work["scatter"].bytes, uint64_t(40));
+  CHECK_EQ(work["begin"].bytes, uint64_t(400)); // The operand is in the result.
+  CHECK_EQ(work["end"].bytes, uint64_t(0));
+  CHECK_EQ(work["all"].bytes, uint64_t(480));
+  CHECK_EQ(work["names"].effort(), uint64_t(0));
 }
 
 TEST(work_of_a_gather_is_what_it_reads) {

@@ -2,7 +2,7 @@
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", attrs = {a = \"1\"}}, {op = \"stablehlo.cos*\", attrs = {b = \"2\"}}, {function = \"?aves\", attrs = {c = true}}]"}' | FileCheck %s --check-prefix=OP
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer*/attn\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=SCOPE
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"**/layer*/attn/**\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=SCOPE
-// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{source = \"model.py:42\", attrs = {k = \"line\"}}, {source = \"other/model.py\", attrs = {k = \"file\"}}]"}' | FileCheck %s --check-prefix=SOURCE
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{source = \"model.py:42\", attrs = {k = \"line\"}}, {source = \"other/model.py\", attrs = {k = \"file\"}}, {source = \"*\", attrs = {any = true}}]"}' | FileCheck %s --check-prefix=SOURCE
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", phase = \"forward\", attrs = {k = \"f\"}}, {phase = \"backward\", attrs = {k = \"b\"}}, {op = \"tanh\", attrs = {t = \"1\"}, grad = {u = \"2\"}}, {op = \"abs\", attrs = {t = \"1\"}, grad = {}}]"}' | FileCheck %s --check-prefix=PHASE
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"sine\", phase = \"backward\", attrs = {k = \"b\"}, grad = {k = \"never\"}}]"}' | FileCheck %s --check-prefix=BACKWARD --implicit-check-not=never
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"transpose(a)\", attrs = {k = \"s\"}}, {phase = \"backward\", attrs = {k = \"b\"}}]"}' | FileCheck %s --check-prefix=ESCAPED
@@ -65,15 +65,18 @@ func.func @scopes(%x: tensor<f32>) -> tensor<f32> {
 
 // SOURCE-LABEL: func.func @sources
 func.func @sources(%x: tensor<f32>) -> tensor<f32> {
-  // SOURCE: stablehlo.sine {{.*}}k = "line"
+  // SOURCE: stablehlo.sine {{.*}}{any = true, k = "line"}
   %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/sin"("g"("/src/model.py":42:3)))
-  // SOURCE: stablehlo.cosine %{{[0-9]}} : tensor<f32>
+  // SOURCE: stablehlo.cosine {{.*}}{any = true}}
   %1 = stablehlo.cosine %0 : tensor<f32> loc("jit(f)/cos"("g"("/src/model.py":420:3)))
-  // SOURCE: stablehlo.tanh {{.*}}k = "file"
+  // SOURCE: stablehlo.tanh {{.*}}{any = true, k = "file"}
   %2 = stablehlo.tanh %1 : tensor<f32> loc("jit(f)/tanh"("g"("/a/other/model.py":1:1)))
-  // SOURCE: stablehlo.abs %{{[0-9]}} : tensor<f32>
+  // SOURCE: stablehlo.abs {{.*}}{any = true}}
   %3 = stablehlo.abs %2 : tensor<f32> loc("jit(f)/abs"("g"("/src/my_model.py":42:3)))
-  return %3 : tensor<f32>
+  // No file, so no pattern is for it.
+  // SOURCE: stablehlo.floor %{{[0-9]}} : tensor<f32>
+  %4 = stablehlo.floor %3 : tensor<f32> loc("jit(f)/floor")
+  return %4 : tensor<f32>
 }
 
 // In a rule for the backward pass `attrs` is for the operations of that pass.
