@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which bugs in cpp/lib would no lit or unit test notice?
 
-    python tools/mutate.py [--minutes 20] [--seed 0] [--since REVISION] [FILE[:LINE] ...]
+    python tools/mutate.py [--minutes 20] [--seed 0] [--least 0] [--changed] [FILE[:LINE] ...]
 
 Makes one bug after the other in a copy of the sources: a condition negated, an early return dropped, an entry of a table dropped.
 Builds the copy, runs the unit tests and the lit tests that belong to the file, and prints the bugs that survive. Takes a sample
-of all bugs in the files (all of cpp/lib by default, or those that changed since a revision) until the time is up. Runs in an
-environment with hlotag's test requirements.
+of all bugs in the files until the time is up: in all of cpp/lib by default, or with --changed in those that differ from main (on
+main, from the commit before). Fails if fewer percent than --least are noticed. Runs in an environment with hlotag's test
+requirements, and hlotag installed without --editable.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def prepare() -> None:
     for name in ("python", "tools"):
         shutil.copytree(ROOT / name, WORK / "source" / name, ignore=shutil.ignore_patterns("__pycache__", "corpus"))
     shutil.copy(ROOT / "CMakeLists.txt", WORK / "source")
-    options = ["-DHLOTAG_BUILD_UNITTESTS=ON", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
+    # Assertions of the standard library: a missing check for nothing or for an end is a crash, not luck.
+    flags = "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -D_GLIBCXX_ASSERTIONS"
+    options = ["-DHLOTAG_BUILD_UNITTESTS=ON", "-DCMAKE_BUILD_TYPE=Debug", flags]
     command = [
         "cmake",
         "-S",
@@ -111,13 +114,17 @@ def survives(suites: tuple[Path, ...]) -> bool | None:
     return passes(WORK / "build" / "cpp" / "unittests" / "hlotag_unittests") and passes(*lit, *suites)
 
 
-def changed(revision: str) -> list[str]:
-    """The files of cpp/lib that differ from those where this branch left a revision."""
-    git = ("git", "-C", ROOT)
-    base = subprocess.run([*git, "merge-base", revision, "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    command = [*git, "diff", "--name-only", "--diff-filter=d", base, "--", "cpp/lib/*.cpp"]
-    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return [str(ROOT / name) for name in names]
+def git(*arguments: str) -> str:
+    """What git says, or nothing if it fails."""
+    return subprocess.run(["git", "-C", ROOT, *arguments], check=False, capture_output=True, text=True).stdout.strip()
+
+
+def changed() -> list[str]:
+    """The files of cpp/lib that differ from those where this branch left main; on main, from those of the commit before."""
+    base = git("merge-base", "HEAD", "origin/main") or git("merge-base", "HEAD", "main")
+    if base in ("", git("rev-parse", "HEAD")):
+        base = "HEAD~1"
+    return [str(ROOT / name) for name in git("diff", "--name-only", "--diff-filter=d", base, "--", "cpp/lib/*.cpp").split()]
 
 
 def chosen(files: list[str]) -> Iterator[Mutant]:
@@ -131,11 +138,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--since", metavar="REVISION")
+    parser.add_argument("--least", type=float, default=0, metavar="PERCENT")
+    parser.add_argument("--changed", action="store_true")
     parser.add_argument("file", nargs="*", metavar="FILE[:LINE]")
     options = parser.parse_args()
     everything = sorted(str(path) for path in (ROOT / "cpp" / "lib").rglob("*.cpp"))
-    found = list(chosen(changed(options.since) if options.since else options.file or everything))
+    found = list(chosen(changed() if options.changed else options.file or everything))
     if not found:
         print("no bugs to make in these files")
         return 0
@@ -167,7 +175,7 @@ def main() -> int:
         copy.write_text(text)
     tried = counts[True] + counts[False]
     print(f"{counts[False]} of {tried} killed ({len(found)} bugs in all, {counts[None]} did not build)")
-    return 0
+    return int(100 * counts[False] < options.least * tried)
 
 
 if __name__ == "__main__":

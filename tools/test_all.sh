@@ -38,6 +38,7 @@ if [[ -n $newest ]]; then
     step "jax $between, a short form" env PYTHON="$(bash tools/find_python.sh "$newest")" bash tools/test_jax.sh "$between"
   fi
   step "C++ unit tests" bash tools/unittests.sh dev
+  step "bugs in changed files of cpp/lib, a sample" ".venv/$newest/bin/python" tools/mutate.py --changed --minutes 3
   step "sanitizers" bash tools/sanitize.sh short
   step "docs" make --no-print-directory docs
   if $chromium; then

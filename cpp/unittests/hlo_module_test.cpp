@@ -63,6 +63,7 @@ TEST(hlo_values_are_followed_into_tuples_and_loops) {
   CHECK_EQ(sourceOf(text, "second"), "y");
   CHECK_EQ(sourceOf(text, "kept"), "x");
   CHECK_EQ(sourceOf(text, "old"), "old");
+  CHECK_EQ(text.names[Module(text.data).findWrapped(text.number("second"))], "second");
 }
 
 TEST(hlo_computations_that_fusions_share_are_followed_no_further) {

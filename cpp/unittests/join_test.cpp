@@ -121,6 +121,17 @@ TEST(join_slices_of_a_product_that_xla_made_of_two) {
       s = sine[4,8](a) "#2/f/sin"
       c = cosine[4,8](b) "#3/f/cos")",
              "d 1 0, a 0, b 1, s 2, c 3", "d 1, a 1, b 1, s 2, c 3");
+  CHECK_RULE("part", program, R"(
+    main:
+      x = parameter[4,4]
+      w = parameter[4,16] index=1
+      d = dot[4,16](x, w) "#1/f/v/dot_general"
+      t = transpose[16,4](d)
+      a = slice[8,4](t) "#1/f/v/dot_general"
+      b = slice[8,4](t) "#1/f/v/dot_general"
+      s = sine[8,4](a) "#2/f/sin"
+      c = cosine[8,4](b) "#3/f/cos")",
+             "d 1 0, t 0 1, a 0, b 1, s 2, c 3", "d 1, t 1, a 1, b 1, s 2, c 3");
   // XLA expanded a third product, which takes a slice: what it broadcasts has its name.
   CHECK_EQ(joined(R"(
     0 = stablehlo.dot_general[4,8](_, _)
@@ -154,21 +165,25 @@ TEST(join_pieces_of_a_collective_as_the_last_piece) {
 }
 
 TEST(join_parts_of_a_collective_with_what_their_users_take) {
-  CHECK_RULE("collective", R"(
+  const std::string program = R"(
     0 = stablehlo.all_reduce[4](_)
     1 = stablehlo.all_reduce[8](_)
     2 = stablehlo.sine[4](0)
-    3 = stablehlo.cosine[8](1))",
-             R"(
+    3 = stablehlo.cosine[8](1))";
+  const std::string module = R"(
     main:
       x = parameter[4]
       y = parameter[8] index=1
-      r = all-reduce(x, y)
+      r = all-reduce(x, y) NAME
       a = get-tuple-element[4](r) index=0
       b = get-tuple-element[8](r) index=1
       s = sine[4](a) "#2/f/sin"
-      c = cosine[8](b) "#3/f/cos")",
+      c = cosine[8](b) "#3/f/cos")";
+  CHECK_RULE("collective", program, std::regex_replace(module, std::regex("NAME"), ""),
              "r 1 0, s 2, c 3", "r 1 0, s 2, c 3"); // Or by `wanted`.
+  // It has the name of one part.
+  CHECK_RULE("collective", program, std::regex_replace(module, std::regex("NAME"), "\"#0/f/psum\""),
+             "r 0 1, s 2, c 3", "r 0, s 2, c 3");
 }
 
 TEST(join_moves_that_have_the_name_of_a_neighbour) {
@@ -242,6 +257,16 @@ TEST(join_what_has_no_name_with_what_its_users_take) {
       c = cosine[4](x)
       m = multiply[4](x, c) "#1/f/mul")",
              "c 0, m 1", "c 1, m 1");
+  CHECK_RULE("swapped", R"(
+    0 = stablehlo.cosine[4](_)
+    1 = stablehlo.multiply[4](0, _))",
+             R"(
+    main:
+      x = parameter[4]
+      c = cosine[2,2](x)
+      b = bitcast[4](c)
+      m = multiply[4](x, b) "#1/f/mul")",
+             "c 0, m 1", "c 1, m 1");
   // Through a bitcast, which hands on what is expected.
   CHECK_RULE("wanted", program, R"(
     main:
@@ -289,6 +314,53 @@ TEST(join_sizes_tell_that_the_operands_of_a_product_are_swapped) {
       d = dot[2,4](s, c) "#2/f/dot_general")";
   HloText text(module);
   CHECK_EQ(joined(program, text), "c 0, s 1, d 2");
+}
+
+TEST(join_a_collective_with_the_product_that_takes_a_part_of_it) {
+  // XLA swapped the operands of the product, too.
+  CHECK_EQ(joined(R"(
+    0 = stablehlo.reduce_scatter[2,5](_)
+    1 = stablehlo.sine[2,7](_)
+    2 = stablehlo.dot_general[7,5](1, 0))",
+                  HloText(R"(
+    main:
+      x = parameter[8,5]
+      w = parameter[2,7] index=1
+      place = parameter index=2
+      whole = all-reduce[8,5](x)
+      part = dynamic-slice[2,5](whole, place, place)
+      product = dot[5,7](part, w) "#2/f/dot_general")")),
+           "whole 0, part 2, product 2");
+}
+
+TEST(join_what_helps_an_operation_with_it_and_not_with_its_operands) {
+  // TPU's compiler packs a mask that a backward pass needs.
+  CHECK_EQ(
+      joined(R"(
+    0 = stablehlo.sine[4,8](_)
+    1 = stablehlo.compare[4,8](0, _)
+    2 = stablehlo.select[4,8](1, 0, _))",
+             HloText(R"(
+    either:
+      a = parameter
+      b = parameter index=1
+      o = or(a, b)
+    main:
+      x = parameter[4,8]
+      zero = constant
+      zeros = broadcast[4,8](zero)
+      sine = sine[4,8](x) "#0/f/sin"
+      positive = compare[4,8](sine, zeros) "#1/f/gt"
+      bit = convert[4,8](positive)
+      column = iota[4,8]
+      shifted = shift-left[4,8](bit, column)
+      packed = reduce[4](shifted, zero) calls=either
+      rows = broadcast[4,8](packed)
+      taken = and[4,8](column, rows)
+      mask = convert[4,8](taken) "#1/f/gt"
+      kept = select[4,8](mask, sine, zeros) "#2/f/select")")),
+      "o 1, zero 1 2, zeros 1 2, sine 0, positive 1, bit 1, column 1, shifted 1, packed 1, rows 1, "
+      "taken 1, mask 1, kept 2");
 }
 
 TEST(join_a_product_without_a_name_is_the_one_that_is_left) {

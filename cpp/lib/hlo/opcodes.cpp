@@ -184,8 +184,6 @@ std::string opcodeOf(std::string_view name) {
       return std::string(opcode);
   if (contains(kOpaque, base) || name.substr(0, dot) == "chlo")
     return {};
-  if (dot == name.npos)
-    return base;
   std::replace(base.begin(), base.end(), '_', '-');
   return base;
 }

@@ -75,12 +75,10 @@ DictionaryAttr TagWriter::record(const Reason &reason) {
 }
 
 DictionaryAttr TagWriter::merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite) {
-  if (!entries || existing == entries)
+  if (!entries || entries.empty() || existing == entries)
     return existing;
   if (!existing)
-    return entries.empty() ? existing : entries;
-  if (entries.empty())
-    return existing;
+    return entries;
   std::vector<NamedAttribute> result;
   for (NamedAttribute entry : existing)
     if (!overwrite || !entries.lookup(entry.name.str()))
