@@ -117,56 +117,6 @@ def test_equal_modules_have_equal_tokens_and_others_another():
 
 
 @pytest.mark.parametrize(
-    ("name", "ids", "callers"),
-    [
-        ("\x01{}:3\x01/jit(f)/sin", (3,), set()),
-        ("\x01{}:1\x01/jit(f)/jit(g)/\x01{}:7\x01/sin", (7,), {1}),
-        ("\x01{}:1\x01/jit(f)/\x01{}:18\x01/mul;\x01{}:17\x01/mul", (18, 17), {1}),
-        ("\x01{}:1\x01/sin;\x01{}:1\x01/sin", (1,), set()),
-        ("\x01{}:2\x01/jit(f)/(\x01{}:1\x01/psum:\x01{}:0\x01/psum)", (1, 0), {2}),
-        ("(\x01{}:2\x01/a/\x01{}:1\x01/psum:\x01{}:3\x01/b/\x01{}:0\x01/psum)", (1, 0), {2, 3}),
-        ("(\x01{}:2\x01/psum;\x01{}:1\x01/psum:\x01{}:0\x01/psum)", (2, 1, 0), set()),
-        ("jit(f)/sin", (), set()),
-        ("\x0100ff:3\x01/jit(f)/sin", (), set()),
-    ],
-)
-def test_numbers_in_names(name, ids, callers):
-    origins, _ = _numbered(jnp.sin, 1.0)
-    named = name.replace("{}", origins.token)
-    assert origins.ids_of(named) == ids
-    assert origins.callers_of(named) == callers
-    assert f"\x01{origins.token}" not in origins.plain(named)
-
-
-@pytest.mark.parametrize(
-    ("numbered", "plain"),
-    [
-        ("#/jit(f)/#/sin", "jit(f)/sin"),
-        # Callers are not repeated before a name that begins with theirs, which is that of a loop's body.
-        ("#/jit(f)/while/#/jit(f)/while/body/sin", "jit(f)/while/body/sin"),
-        ("#/jit(f)/#/while/#/jit(f)/#/while/body/sin", "jit(f)/while/body/sin"),
-        ("#/jit(f)/while/#/jit(f)/while/body/while/#/jit(f)/while/body/while", "jit(f)/while/body/while"),
-        # Functions are inlined from the inside out.
-        ("#/jit(f)/jit(g)/#/vmap(jit(h))/#/vmap(jit(h))", "jit(f)/jit(g)/vmap(jit(h))"),
-        ("#/jit(f)/#/sin;#/jit(f)/#/cos", "jit(f)/sin;jit(f)/cos"),
-        # Combined collectives.
-        ("#/jit(f)/(#/psum:#/psum)", "jit(f)/psum"),
-        ("(#/jit(f)/a/psum:#/jit(f)/a/psum)", "jit(f)/a/psum"),
-        ("(#/jit(f)/a/psum:#/jit(f)/b/psum:#/jit(f)/a/psum)", "jit(f)/(a/psum:b/psum:a/psum)"),
-        ("(#/jit(f)/#/a/psum:#/jit(f)/#/ab/c/psum)", "jit(f)/(a/psum:ab/c/psum)"),
-        ("(#/f:#/g)", "(f:g)"),
-        # A user's scopes.
-        ("#/jit(f)/\x01abc:1\x01//sin", "jit(f)/\x01abc:1\x01//sin"),
-        ("\x01abc:1\x01/sin", "\x01abc:1\x01/sin"),
-        ("#/jit(f)/(\x01a:\x01b)", "jit(f)/(\x01a:\x01b)"),
-    ],
-)
-def test_names_without_numbers_are_as_xla_writes_them(numbered, plain):
-    origins, _ = _numbered(jnp.sin, 1.0)
-    assert origins.plain(numbered.replace("#", f"\x01{origins.token}:1\x01")) == plain
-
-
-@pytest.mark.parametrize(
     ("numbered", "place"),
     [
         ("#/jit(f)/a/while/body/jit(g)/#/b/while/body/sin", ("a/b", "")),

@@ -12,7 +12,7 @@ import pytest
 
 import hlotag
 from hlotag.cli import opt_main
-from hlotag.mlir.modules import nesting_depth, new_context, parse_module, to_bytecode
+from hlotag.mlir.modules import new_context, parse_module, to_bytecode
 
 pytestmark = pytest.mark.slow
 
@@ -107,20 +107,6 @@ def test_a_fifo_is_read(tmp_path, capfd):
         fifo.write_text(MODULE)
         assert done.result(timeout=120) == 0
     assert "func.func @f" in capfd.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("text", "depth"),
-    [
-        *[("", 0), ("module {}", 1), ("({[<>]})", 4), ("() -> ()", 1), ('loc("((((")', 1), (r'"\"((" [', 1)],
-        *[("// ((((\n[]", 1), ("))))((", 2), ('"(((', 0), ("/", 0), ("[" * 50_000, 50_000)],
-        *[("{affine_set<(d0) : (d0 >= 0)>, {" * 9, 19)],
-        *[("#a = [1]\n#b = [#a]\n[#b]", 5), ("!t =\n tuple<i32>\nf(!t)", 3), ("#a = [1]\nf([[1, 2]])\nf(#a)\nf(#a)", 3)],
-        *[("(- - -d0)", 4), ("(d0 mod 2 + (d1) + 1)", 4), ("[-1, -2, -3, -4]", 2), ("%c-1 = a -1 : i32\n%d-2 = a -1", 1)],
-    ],
-)
-def test_how_deep_text_is_nested(text, depth):
-    assert nesting_depth(text) == depth
 
 
 DEEP = {

@@ -2,7 +2,10 @@
 #include "hlotag/hlo/numbering.h"
 #include "testing.h"
 
+#include <map>
+#include <regex>
 #include <stdexcept>
+#include <tuple>
 
 using namespace hlotag::hlo;
 
@@ -76,6 +79,42 @@ TEST(numbering_of_inlined_functions) {
   CHECK_EQ(numbers(merged), "5");
   CHECK_EQ(callers(merged), "1 2");
   CHECK_EQ(plain(merged, /*isOnePlace=*/true), "jit(f)/jit(g)/mul");
+}
+
+TEST(numbering_of_names_as_xla_writes_them) {
+  const std::map<std::string, std::string> plainOf = {
+      {"#/jit(f)/#/sin", "jit(f)/sin"},
+      // Callers are not repeated before a name that begins with theirs, as that of a loop's body.
+      {"#/jit(f)/#/while/#/jit(f)/#/while/body/sin", "jit(f)/while/body/sin"},
+      {"#/jit(f)/while/#/jit(f)/while/body/while/#/jit(f)/while/body/while",
+       "jit(f)/while/body/while"},
+      // Functions are inlined from the inside out.
+      {"#/jit(f)/jit(g)/#/vmap(jit(h))/#/vmap(jit(h))", "jit(f)/jit(g)/vmap(jit(h))"},
+      {"#/jit(f)/#/sin;#/jit(f)/#/cos", "jit(f)/sin;jit(f)/cos"},
+      // Combined collectives.
+      {"#/jit(f)/(#/psum:#/psum)", "jit(f)/psum"},
+      {"(#/jit(f)/a/psum:#/jit(f)/b/psum:#/jit(f)/a/psum)", "jit(f)/(a/psum:b/psum:a/psum)"},
+      {"(#/jit(f)/#/a/psum:#/jit(f)/#/ab/c/psum)", "jit(f)/(a/psum:ab/c/psum)"},
+      {"(#/f:#/g)", "(f:g)"},
+      // A user's scopes.
+      {"#/jit(f)/\1cd:1\1//sin", "jit(f)/\1cd:1\1//sin"},
+      {"#/jit(f)/(\1a:\1b)", "jit(f)/(\1a:\1b)"},
+  };
+  for (const auto &[numbered, expected] : plainOf)
+    CHECK_EQ(plain(std::regex_replace(numbered, std::regex("#"), "\1ab:1\1")), expected);
+}
+
+TEST(numbering_of_callers_in_parts) {
+  const std::tuple<std::string, std::string, std::string> read[] = {
+      {number(2) + "f/(" + number(1) + "psum:" + number(0) + "psum)", "1 0", "2 2"},
+      {"(" + number(2) + "a/" + number(1) + "psum:" + number(3) + "b/" + number(0) + "psum)", "1 0",
+       "2 3"},
+      {"(" + number(2) + "psum;" + number(1) + "psum:" + number(0) + "psum)", "2 1 0", ""},
+  };
+  for (const auto &[name, own, calling] : read) {
+    CHECK_EQ(numbers(name), own);
+    CHECK_EQ(callers(name), calling);
+  }
 }
 
 TEST(numbering_refuses_numbers_out_of_range) {
