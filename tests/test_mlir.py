@@ -18,7 +18,7 @@ import pytest
 
 import requires
 from hlotag import _core, errors
-from hlotag.mlir import connection, probe, trial
+from hlotag.mlir import probe, trial
 from hlotag.mlir.cache import Cache, cache_directory
 from hlotag.mlir.library import Library, find_library
 from hlotag.mlir.symbols import read_symbols
@@ -210,11 +210,6 @@ def test_threads_connect_once(run_python: RunPython, cache: Path) -> None:
         "[t.start() for t in threads]; [t.join() for t in threads]\nassert len(connects) == 1\n"
     )
     assert connect(run_python, cache.parent, CONNECT.replace("connection.ensure()\n", in_threads)) == []
-
-
-def test_a_library_that_is_not_loaded_is_refused(library: Library) -> None:
-    other = Library(library.version, sys.executable + ".absent", 1, 1)
-    assert connection._install(other, read_symbols(library.path, _core.required_symbols())) is not None
 
 
 def test_no_jaxlib_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

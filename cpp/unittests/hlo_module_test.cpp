@@ -5,6 +5,7 @@
 #include "testing.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace hlotag;
 using namespace hlotag::hlo;
@@ -114,4 +115,15 @@ TEST(hlo_references_to_what_comes_later_are_refused) {
   for (std::string line : {"a = add(a, a)", "a = call calls=main"})
     CHECK_THROWS(Module(HloText("main:\n " + line).data), wire::ModuleError,
                  "refers to an id that the module lacks");
+}
+
+TEST(hlo_fusions_need_a_computation_and_its_arguments) {
+  const std::pair<std::string, std::string> wrong[] = {
+      {"f = fusion(x)", "a call has no callee"},
+      {"f = fusion calls=fused", "too few operands or callees"},
+  };
+  for (const auto &[line, message] : wrong) {
+    HloText text("fused:\n p = parameter\n main:\n x = parameter\n " + line);
+    CHECK_THROWS(sourceOf(text, "f"), wire::ModuleError, message);
+  }
 }
