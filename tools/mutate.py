@@ -60,7 +60,8 @@ def mutants(file: Path) -> Iterator[Mutant]:
 def prepare() -> None:
     """Copies the sources and builds them once."""
     shutil.rmtree(WORK / "source", ignore_errors=True)
-    shutil.copytree(ROOT / "cpp", WORK / "source" / "cpp")
+    # With times of now, so that no object of the last run's bug is taken for up to date.
+    shutil.copytree(ROOT / "cpp", WORK / "source" / "cpp", copy_function=shutil.copy)
     for name in ("python", "tools"):
         shutil.copytree(ROOT / name, WORK / "source" / name, ignore=shutil.ignore_patterns("__pycache__", "corpus"))
     shutil.copy(ROOT / "CMakeLists.txt", WORK / "source")
