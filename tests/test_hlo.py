@@ -5,7 +5,6 @@ import linecache
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -151,24 +150,3 @@ def test_what_a_compiler_has_read_and_taken_away_stays_away(platform, expected):
     rules = Rules([entries], ("*",), platform=platform)
     assert rules.entries_for({}, [0], [], is_operation=True, is_combined=False) == expected
     assert rules.entries_for({"_scheduling_group_id": "1"}, [0], [], is_operation=True, is_combined=False) == entries
-
-
-def test_bytes_of_all_kinds_are_joined_or_refused(serialized):
-    origins, _ = _numbered(jax.grad(mlp), X, W, B)
-    rules = Rules(origins.program.entries(), ("*",))
-    random = np.random.default_rng(0)
-
-    def joins(data: bytes) -> bool:
-        try:
-            restore(data, origins.program, rules, keeps_numbers=False)
-        except errors.ParseError:
-            return False
-        return True
-
-    assert joins(serialized)
-    assert not any(joins(serialized[:size]) for size in range(0, len(serialized) // 2, 7))
-    for _ in range(500):
-        data = bytearray(serialized)
-        for at in random.integers(0, len(data), size=3):
-            data[at] = random.integers(0, 256)
-        joins(bytes(data))

@@ -127,3 +127,9 @@ TEST(hlo_fusions_need_a_computation_and_its_arguments) {
     CHECK_THROWS(sourceOf(text, "f"), wire::ModuleError, message);
   }
 }
+
+TEST(hlo_modules_that_are_cut_off_are_refused) {
+  HloText text("main:\n x = parameter[4]\n s = sine[4](x) \"f/sin\"");
+  for (size_t size = 0; size < text.data.size(); ++size)
+    CHECK_THROWS(Module(text.data.substr(0, size)), wire::ModuleError, "");
+}
