@@ -13,7 +13,6 @@ from jax import lax
 
 import derivative_programs
 import ground_truth
-import hlotag
 import library_programs
 import programs
 import random_sources
@@ -206,18 +205,3 @@ def test_no_tag_comes_from_another_operation(function, arguments, transform):
     measured = ground_truth.measure(Program(function, arguments, transform))
     assert measured.right > 0
     assert measured.wrong == 0
-
-
-PASS = "hlotag-propagate-autodiff"
-AGAIN = [(name, PASS) for name in ("mlp 2", "transformer 2", "transformer, scan of remat", "inner jit")]
-
-
-@pytest.mark.parametrize(("name", "first"), [*AGAIN, ("mlp 2", "hlotag-strip{keys=_id}")])
-def test_a_second_run_and_one_without_tags_change_nothing(name, first):
-    module = ground_truth.lower(PROGRAMS[name])
-    with module.context:
-        ground_truth.hide(module)
-        hlotag.run_passes(module, first)
-        before = str(module)
-        hlotag.run_passes(module, PASS)
-        assert str(module) == before

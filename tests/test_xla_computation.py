@@ -282,29 +282,3 @@ def test_tags_reach_the_executable_and_collectives(client):
         computation = hlotag.xla_computation(f, axis_env=[("i", 2)])(np.zeros(4, np.float32))
     for text in (computation.as_hlo_text(), hlo_text(client.compile_and_load(computation))):
         assert all('comm="gradients"' in line for line in re.findall(".* all-reduce.*", text)) and " all-reduce" in text
-
-
-PROGRAMS = {
-    "eigh": (lambda x: jnp.linalg.eigh(x + x.T)[0], (MATRIX,)),
-    "sort": (lambda x: lax.sort((x, -x), num_keys=1), (MATRIX,)),
-    "scan": (lambda x: lax.scan(lambda c, r: (c * 0.5 + r, jnp.sum(c)), x[0], x), (MATRIX,)),
-    "convolution": (lambda x: lax.conv_general_dilated(x[None, None], x[None, None, :2, :2], (1, 1), "SAME"), (MATRIX,)),
-    "bfloat16": (lambda x: (x.astype(jnp.bfloat16) * 2).astype(jnp.float32), (MATRIX,)),
-    "a large constant": (lambda i: jnp.asarray(np.arange(5000))[i], (np.int32(4321),)),
-    "random": (lambda k: jax.random.normal(jax.random.wrap_key_data(k), (3,)), (np.uint32([0, 7]),)),
-    "custom_vjp": (jax.grad(lambda x: jax.nn.gelu(x) * jax.nn.logsumexp(x)), (np.float32(0.7),)),
-}
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_program(name):
-    """What jax.jit computes, by HLO text, serialized and loaded again."""
-    f, arguments = PROGRAMS[name]
-    expected = jax.tree.leaves(jax.jit(f)(*arguments))
-    computation = hlotag.xla_computation(f)(*arguments)
-    data = [jnp.asarray(argument) for argument in arguments]
-    loaded = xla.compile_and_load(computation.as_hlo_text(print_large_constants=True))
-    again = xla.deserialize_executable(loaded.serialize())
-    for got in (loaded.execute(data), again.execute(data)):
-        for one, other in zip(got, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

@@ -112,41 +112,6 @@ def test_a_sharded_program_of_jax(client):
     assert lists(xla.compile_and_load(given).execute_sharded([x])) == [[[0, 2], [4, 6]]]
 
 
-# --- Portable artifacts, and executables in other processes -------------------------------------------------------------------
-
-
-def test_portable_artifact_to_jax_and_back(client, tmp_path, run_python):
-    """What JAX exported, hlotag compiles in another process; what hlotag's passes changed, JAX calls."""
-    (tmp_path / "artifact").write_bytes(exported().mlir_module_serialized)
-    (tmp_path / "exported").write_bytes(hlotag.run_passes(exported(), "hlotag-strip{keys=owner}").serialize())
-    code = """
-import jax, numpy as np, pathlib; from hlotag import xla
-x = np.float32([1, 2, 3]); client = xla.make_cpu_client(num_devices=1)
-loaded, buffer = client.compile_and_load(pathlib.Path('artifact').read_bytes()), client.buffer_from_pyval(x)
-print(loaded.execute([buffer, buffer])[0].tolist(), 'owner=\"me\"' in loaded.get_hlo_text())
-exported = jax.export.deserialize(bytearray(pathlib.Path('exported').read_bytes()))
-print(exported.call(x, x).tolist(), 'owner' in exported.mlir_module())
-"""
-    assert run_python(code).stdout.splitlines()[:2] == ["[2.0, 4.0, 6.0] True", "[2.0, 4.0, 6.0] False"]
-
-
-def test_executable_in_another_process(client, tmp_path, run_python):
-    f = lambda x: (jnp.tanh(x) @ x, jnp.linalg.norm(x), jax.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * i, x))
-    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
-    loaded = client.compile_and_load(jax.jit(f).lower(x))
-    here = [np.asarray(result) for result in loaded.execute([client.buffer_from_pyval(x)])]
-    (tmp_path / "executable").write_bytes(client.serialize_executable(loaded))
-    np.save(tmp_path / "x.npy", x)
-    run_python("""
-import numpy as np, pathlib; from hlotag import xla
-client = xla.make_cpu_client(num_devices=2); device = client.local_devices()[1]
-loaded = client.deserialize_executable(pathlib.Path('executable').read_bytes(), [device])
-np.savez('there.npz', *loaded.execute([client.buffer_from_pyval(np.load('x.npy'), device)]))
-""")
-    there = np.load(tmp_path / "there.npz")
-    assert all(np.array_equal(result, there[f"arr_{number}"]) for number, result in enumerate(here))
-
-
 def test_a_sharded_executable_is_deserialized(client):
     both = ADD_HLO.replace("HloModule add_vectors", "HloModule add_vectors, replica_count=2")
     loaded = client.deserialize_executable(client.compile_and_load(both).serialize(), client.local_devices()[::-1])
