@@ -261,15 +261,6 @@ def test_options_of_a_tag_need_its_function_and_a_stage(run_python):
     assert run_python(f"import jax.numpy as jnp, hlotag\n{tags}\n{block}").stderr.count("TagIgnoredWarning") == 1
 
 
-def test_rule_matching_nothing_changes_no_byte():
-    texts = []
-    for rules in ([], [Rule({"k": "v"}, op="no_such_operation")], [Rule({"k": "v"}, scope="no_such_scope")]):
-        jax.clear_caches()
-        with hlotag.stage(rules=rules), warnings.catch_warnings(action="ignore"):
-            texts.append(jax.jit(jax.value_and_grad(model)).lower(X).compiler_ir().operation.get_asm(enable_debug_info=True))
-    assert texts[0] == texts[1] == texts[2]
-
-
 def test_drops_are_kept_for_the_latest_functions_only(monkeypatch):
     monkeypatch.setattr(dropping, "_MAX_DROPPED", 20)
 

@@ -15,7 +15,7 @@ from modules import ops_of
 from programs import X
 
 SCOPES = [
-    *("jvp", "transpose(x)", "transpose(", "transpose(jvp(x))", "a)/transpose(b", "/x"),
+    *("a/b", "a.1", "a b", "(x)", "jvp", "transpose(x)", "transpose(", "transpose(jvp(x))", "a)/transpose(b", "/x"),
     *("\x01hlotag#0\x01", "\x01hlotag#3\x01", "\x01%28"),
 ]
 
