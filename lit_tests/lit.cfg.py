@@ -49,7 +49,7 @@ if "mlir_opt_plugin" in lit_config.params:
     hlotag_opt = f"{quoted(sys.executable)} {quoted(driver)}"
     config.name += "-mlir-opt"
     config.available_features.add("mlir-opt")
-    config.excludes += ["jax", "opt"]
+    config.excludes += ["hlo", "jax", "opt"]
     config.test_exec_root += "-mlir-opt"
     config.environment["HLOTAG_MLIR_OPT_PLUGIN"] = os.path.abspath(lit_config.params["mlir_opt_plugin"])
     config.environment["HLOTAG_MLIR_OPT"] = shutil.which("mlir-opt-22") or "/usr/lib/llvm-22/bin/mlir-opt"

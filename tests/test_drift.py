@@ -30,12 +30,10 @@ DOCTORED = {
         r"failed \(exit status 1\):\n    the passes gave a wrong result\n +found: .*\n +expected: ",
     ),
     "offset outside": ("offsets['mlirOperationVerify'] = 64", "could not be resolved"),
-    "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: is truncated"),
     "under another name": (
         "connection.find_library = find_library; library._LIBRARY = 'libnone.so'",
         r"it has no libnone\.so",
     ),
-    "empty": ("cut('empty.so', 0)", r"empty\.so: is empty"),
 }
 
 PREPARE = """
@@ -48,10 +46,6 @@ read = symbols.read_symbols
 offsets = read(found.path, _core.required_symbols())
 symbols.read_symbols = lambda path, names: read(path, names) if path != found.path else offsets
 import hlotag
-def cut(name, size):
-    with open(found.path, "rb") as whole, open(name, "wb") as part: part.write(whole.read(size))
-    doctored = library.Library(found.version, name, 1, 1)
-    connection.find_library = lambda: doctored
 """
 
 CONNECT = """

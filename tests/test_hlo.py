@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import pytest
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.unknown_fields import UnknownFieldSet
-from jax import lax
 
 from hlotag import errors
 from hlotag.hlo import HloModule, Origins, proto
@@ -91,23 +90,6 @@ def test_origins_say_where_an_operation_is_from():
     assert "tanh" in linecache.getline(file, int(line))
     assert {o.phase for o in origins if o.op == "stablehlo.dot_general"} == {"forward", "backward"}
     assert "\x01" not in lowered.as_text(debug_info=True)
-
-
-def test_which_operations_compute_the_same():
-    def function(x, y):
-        first, second = lax.sort((x, y), num_keys=1)
-        return jnp.sin(x), jax.jit(jnp.sin)(x), jnp.sin(first), jnp.sin(second)
-
-    origins, _ = _numbered(function, X[0], X[1])
-    program = origins.program
-    numbers = [number for number in program.results() if number is not None]
-    names, _, operands, dimensions, values = zip(*map(program.__getitem__, numbers), strict=True)
-    assert set(names) == {"stablehlo.sine"}
-    inlined, called, first, second = values
-    assert inlined == called
-    assert len({called, first, second}) == 3
-    assert operands[2] == operands[3] == operands[2][:1]
-    assert set(dimensions) == {X[0].shape}
 
 
 def test_equal_modules_have_equal_tokens_and_others_another():

@@ -102,7 +102,7 @@ def passes(*command: str | Path) -> bool:
 
 def suites_of(file: Path) -> tuple[Path, ...]:
     """The lit tests that belong to a file: the passes do not run what is in cpp/lib/hlo."""
-    names = ("hlo",) if file.parent.name == "hlo" else ("passes", "opt")
+    names = ("hlo",) if file.parent.name == "hlo" else ("hlo", "passes", "opt")
     return tuple(ROOT / "lit_tests" / name for name in names)
 
 
