@@ -172,6 +172,13 @@ TEST(opcodes_that_operations_become) {
 }
 
 TEST(opcodes_roles) {
+  CHECK(isA("stablehlo.tanh", "tanh", Role::Computes));
+  CHECK(isA("stablehlo.convert", "convert", Role::Computes));
+  CHECK(isA("stablehlo.scatter", "scatter", Role::Computes));
+  CHECK(isA("stablehlo.scatter", "dynamic-update-slice", Role::Computes));
+  CHECK(isA("stablehlo.fft", "custom-call", Role::Computes));
+  CHECK(isA("stablehlo.custom_call", "custom-call", Role::Computes));
+  CHECK(isA("stablehlo.custom_call", "sort", Role::Part));
   CHECK(isA("stablehlo.all_gather", "all-gather-start", Role::Computes));
   CHECK(isA("stablehlo.all_gather", "all-gather-done", Role::Carries));
   CHECK(isA("stablehlo.subtract", "add", Role::Computes));
