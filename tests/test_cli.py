@@ -18,7 +18,7 @@ import hlotag
 from hlotag.audits.model import TagState
 from hlotag.cli import main, opt_main, terminal
 from hlotag.cli.commands import parser
-from hlotag.passes.rules import with_rules
+from hlotag.passes.rules import attach
 from terminal import run_in_terminal
 
 MODULE = """\
@@ -266,6 +266,6 @@ def test_rules_go_to_the_pass_and_not_to_text_that_reads_like_it(before, capsys)
     Path("rules.toml").write_text('[[rule]]\nop = "sine"\nattrs = {k = "v"}\n')
     assert opt_main(["module.mlir", f"--pass-pipeline={before},hlotag-attach{{rules-file=rules.toml}}"]) == 0
     assert 'k = "v"' in capsys.readouterr().out
-    pipeline = with_rules(f"{before},hlotag-attach", [hlotag.Rule({"k": "w"}, op="sine")])
-    assert opt_main(["module.mlir", f"--pass-pipeline={pipeline}"]) == 0
+    rules = attach([hlotag.Rule({"k": "w"}, op="sine")])
+    assert opt_main(["module.mlir", f"--pass-pipeline={before},{rules}"]) == 0
     assert 'k = "w"' in capsys.readouterr().out

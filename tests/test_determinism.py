@@ -8,7 +8,7 @@ import pytest
 
 import hlotag
 from hlotag.lowering.staging import without_passes
-from hlotag.passes.rules import Rule, with_rules
+from hlotag.passes.rules import Rule, attach
 from programs import PROGRAMS
 
 pytestmark = pytest.mark.slow
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.slow
 PROCESSES = 20
 
 # All passes that change something. The rules tag by what has an order: kinds, scopes, phases, keys.
-PIPELINE = with_rules(
-    "hlotag-resolve,hlotag-attach,hlotag-propagate-autodiff,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify",
-    [
-        *[Rule({"g": 1, "d": 2}, op="dot_general"), Rule({"h": 1, "g": 3}, scope="*", op="t*")],
-        *[Rule({"fuse": "a"}, op="multiply", phase="forward"), Rule({"fuse": "b"}, op="add", phase="backward")],
-        *[Rule({"f": 4}, function="_inner*"), Rule({"none": 1}, op="no_such_op")],
-    ],
+RULES = [
+    *[Rule({"g": 1, "d": 2}, op="dot_general"), Rule({"h": 1, "g": 3}, scope="*", op="t*")],
+    *[Rule({"fuse": "a"}, op="multiply", phase="forward"), Rule({"fuse": "b"}, op="add", phase="backward")],
+    *[Rule({"f": 4}, function="_inner*"), Rule({"none": 1}, op="no_such_op")],
+]
+PIPELINE = (
+    f"hlotag-resolve,{attach(RULES)},hlotag-propagate-autodiff,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"
 )
 
 # Each process runs `pipeline` in `threads` threads at once, on modules and contexts of their own, and prints what all agree on.

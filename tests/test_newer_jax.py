@@ -46,9 +46,9 @@ def check(named):
 
 def passes_and_dumps_work(hlotag):
     from hlotag.audits.dumps import audit_dumps
-    from hlotag.passes.rules import with_rules
+    from hlotag.passes.rules import attach
 
-    rules = with_rules("hlotag-attach,hlotag-verify", [hlotag.Rule({"k": "v"}, op="sine")])
+    rules = attach([hlotag.Rule({"k": "v"}, op="sine")]) + ",hlotag-verify"
     assert 'k = "v"' in str(hlotag.run_passes(MODULE, rules))
     assert [tag.value for tag in audit_dumps(Path(".")).tags] == ["v"]
 

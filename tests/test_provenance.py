@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hlotag
-from hlotag.passes.rules import Rule
+from hlotag.passes.rules import Rule, attach
 from modules import WITHOUT_PROGRAM, ops_of
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
@@ -109,7 +109,7 @@ def test_scopes_in_a_loops_body_follow_those_of_the_loop(by):
     with hlotag.stage(rules=rules if by == "trace" else ()):
         module = jax.jit(jax.grad(loss)).lower(X).compiler_ir()
     if by == "locations":
-        hlotag.run_passes(module, hlotag.passes.rules.with_rules(WITHOUT_PROGRAM, rules))
+        hlotag.run_passes(module, WITHOUT_PROGRAM.replace("hlotag-attach", attach(rules)))
     tagged = {op.name for op in ops_of(module) if "k" in op.entries}
     assert {"stablehlo.tanh", "stablehlo.multiply"} <= tagged
     assert "stablehlo.while" not in tagged
@@ -119,7 +119,7 @@ def test_rules_match_kinds_and_functions_without_locations():
     text = jax.jit(program()).lower(np.stack([X, X]), X).as_text()
     assert "loc(" not in text
     rules = [*RULES, Rule({"kind": 1}, op="tanh"), Rule({"function": 1}, function="main", op="dot_general")]
-    result = hlotag.run_passes(text, hlotag.passes.rules.with_rules(WITHOUT_PROGRAM, rules))
+    result = hlotag.run_passes(text, WITHOUT_PROGRAM.replace("hlotag-attach", attach(rules)))
     # Nothing says what is of the backward pass, so nothing is taken for it; places in the text are no lines of the program.
     assert 'kind = "1"' in result and 'function = "1"' in result and 'forward = "1"' in result
     assert not any(f'{key} = "1"' in result for key in ("attention", "backward", "here"))

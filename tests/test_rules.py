@@ -15,7 +15,7 @@ from jax.experimental import checkify
 
 import hlotag
 from hlotag import Rule
-from hlotag.passes.rules import with_rules
+from hlotag.passes.rules import attach
 from hlotag.tagging import tags as dropping
 from modules import ops_of
 
@@ -345,7 +345,7 @@ def test_rules_of_a_file_are_part_of_the_pipeline(tmp_path):
 def test_a_rule_that_matched_nothing_is_logged(caplog):
     module = jax.jit(jnp.sin).lower(X).as_text()
     with caplog.at_level("DEBUG", logger="hlotag"):
-        hlotag.run_passes(module, with_rules("hlotag-attach", [hlotag.Rule({"k": "v"}, op="tanh")]))
+        hlotag.run_passes(module, attach([hlotag.Rule({"k": "v"}, op="tanh")]))
     assert "rule 1 matched nothing" in caplog.text
     assert {record.levelname for record in caplog.records} == {"DEBUG"}
 

@@ -18,6 +18,7 @@ from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDroppedWarnin
 from hlotag.mlir import connection
 from hlotag.mlir.modules import artifact_version, nesting_depth, new_context, parse_module, to_bytecode
 from hlotag.passes import jax_artifacts, running, syntax
+from hlotag.passes.rules import with_rules_of_file
 from hlotag.passes.running import RunOptions, RunResult
 from hlotag.passes.syntax import quote  # noqa: F401  (part of this module)
 from hlotag.tagging.warning import file_of_program, warn_at
@@ -176,12 +177,7 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
         check_text("pipeline", text)
         if "\0" in text:  # It ends the text for MLIR.
             raise ArgumentError(f"pipeline {text!r} has a zero byte at offset {text.index(chr(0))}")
-    elements = [element for text in texts for element in syntax.parse(text)]
-    if any("rules-file" in (element.options or ()) for element in elements):
-        from hlotag.passes.rules import with_rules_of_file
-
-        elements = [with_rules_of_file(element) for element in elements]
-    return syntax.join(elements)
+    return syntax.join([with_rules_of_file(element) for text in texts for element in syntax.parse(text)])
 
 
 def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> RunResult:

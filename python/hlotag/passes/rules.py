@@ -12,14 +12,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hlotag._util.arguments import check_text, path_of, show
-from hlotag.errors import ArgumentError, TagError
-from hlotag.passes import syntax
+from hlotag._util.arguments import path_of, show
+from hlotag.errors import TagError
 from hlotag.passes.syntax import Element
 from hlotag.tagging.rules import PATTERNS, Rule
 from hlotag.tagging.warning import reading
-
-__all__ = ["Rule", "load_rules", "with_rules", "with_rules_of_file"]
 
 _ATTACH = "hlotag-attach"
 
@@ -35,23 +32,18 @@ def check_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return rules
 
 
-def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
-    """Adds rules to the `hlotag-attach` of a pipeline, after the rules that its text has.
+def attach(rules: Iterable[Rule]) -> str:
+    """The pass that applies rules to a module, as the text of a pipeline. Raises TagError if an element is not a `Rule`."""
+    return str(_attach(check_rules(rules)))
 
-    Raises TagError if an element is not a `Rule`; ArgumentError if the pipeline has no `hlotag-attach`.
-    """
-    rules = check_rules(rules)
-    if not rules:
-        return pipeline
-    _must_be_of_the_program(rules)
-    check_text("pipeline", pipeline)
-    elements = list(syntax.parse(pipeline))
-    place = next((place for place, element in enumerate(elements) if element.name == _ATTACH), None)
-    if place is None:
-        raise ArgumentError(f"rules need the pass {_ATTACH}, which is not in the pipeline {pipeline!r}")
-    added = Element(_ATTACH, {"rules": "[" + ", ".join(rule.as_attribute() for rule in rules) + "]"})
-    kept = place if elements[place].options else place + 1
-    return syntax.join([*elements[:place], added, *elements[kept:]])
+
+def _attach(rules: tuple[Rule, ...], later: str = "") -> Element:
+    """The pass with rules, before those of an array attribute."""
+    for index, rule in enumerate(rules):
+        if rule.inserted:
+            raise TagError(f"{rule.name(index)} is for collectives that XLA inserts, so it works in a stage only: {rule.text}")
+    texts = [*(rule.as_attribute() for rule in rules), *filter(None, [later.strip().removeprefix("[").removesuffix("]")])]
+    return Element(_ATTACH, {"rules": f"[{', '.join(texts)}]"})
 
 
 def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
@@ -109,23 +101,10 @@ def with_rules_of_file(element: Element) -> Element:
 
     Raises what `load_rules` raises.
     """
-    if element.name != _ATTACH:
-        return element
     options = element.options or {}
-    if "rules-file" not in options:
+    if element.name != _ATTACH or "rules-file" not in options:
         return element
-    found = load_rules(str(options["rules-file"]))
-    _must_be_of_the_program(found)
-    rules = [rule.as_attribute() for rule in found]
-    own = str(options.get("rules", "")).strip().removeprefix("[").removesuffix("]")
-    text = "[" + ", ".join([*rules, *filter(None, [own])]) + "]"
-    return Element(_ATTACH, {"rules": text})
-
-
-def _must_be_of_the_program(rules: Iterable[Rule]) -> None:
-    for index, rule in enumerate(rules):
-        if rule.inserted:
-            raise TagError(f"{rule.name(index)} is for collectives that XLA inserts, so it works in a stage only: {rule.text}")
+    return _attach(load_rules(str(options["rules-file"])), str(options.get("rules", "")))
 
 
 def _fields(table: Any) -> dict[str, Any]:

@@ -237,8 +237,10 @@ def _manager(element: Element, module: ir.Module, verify: bool) -> Any:
     try:
         manager = PassManager.parse(f"builtin.module({element.foreign})", module.context)
     except ValueError as error:
-        near = "".join(f"\nhlotag has a pass {name!r}" for name in syntax.nearest(element.foreign, 1))
-        raise ArgumentError(f"MLIR rejects '{element.foreign}': {str(error).rstrip()}{near}") from None
+        hint = "".join(f"\nhlotag has a pass {name!r}" for name in syntax.nearest(element.foreign, 1))
+        if any(name in element.foreign for name in syntax.known_passes()):
+            hint = "\nhlotag's passes, and those registered with it, run on the top-level builtin.module"
+        raise ArgumentError(f"MLIR rejects '{element.foreign}': {str(error).rstrip()}{hint}") from None
     manager.enable_verifier(verify)
     return manager
 
