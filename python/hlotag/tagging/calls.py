@@ -7,7 +7,6 @@ With the stage off they call JAX's own function where it exists. With the stage 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,7 +16,6 @@ from hlotag import _compat
 from hlotag._util.arguments import show
 from hlotag.errors import TagError
 from hlotag.tagging import keys
-from hlotag.tagging.decorated import Decorated
 from hlotag.tagging.keys import BY_KEY, Grad
 from hlotag.tagging.state import active
 from hlotag.tagging.tags import Block, as_grad, as_metadata, tagged
@@ -119,12 +117,6 @@ def xla_metadata_call2(
     return _tagged_call(f, entries, grad)
 
 
-def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
-    if not callable(f):
-        raise TagError(f"expected a callable to wrap, got {show(f)}")
-    return functools.wraps(f)(_stage_out(f, entries, grad)) if inspect.isfunction(f) else _Call(f, entries, grad)
-
-
 def _kept(entries: Mapping[str, Any]) -> list[str]:
     """The keys that mean the call and not what is in it."""
     return sorted(key for key in entries if keys.is_kept(key))
@@ -135,24 +127,9 @@ def _without(names: list[str], body: Callable) -> Callable:
     return tagged(dict.fromkeys(names))(body) if names else body
 
 
-class _Call(Decorated):
-    """A callable that is staged out as a call. If it is a jitted function, its methods (`.lower`) compile that call."""
-
-    def __init__(self, function: Callable, entries: dict[str, Any], grad: Grad):
-        super().__init__(function, entries, grad)
-        self._call = _stage_out(function, entries, grad)
-        self._jitted = jax.jit(self._call)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._function, name)
-        is_method = isinstance(self._function, jax.stages.Wrapped) and callable(attribute)
-        return getattr(self._jitted, name) if is_method else attribute
-
-
-def _stage_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
+def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
+    if not callable(f):
+        raise TagError(f"expected a callable to wrap, got {show(f)}")
     of_derived = {key: text for key, text in entries.items() if key not in keys.find_dropped(entries)} if grad is BY_KEY else grad
     jax_call = _compat.tracing.jax_metadata_call(f, entries, of_derived) or _compat.tracing.jax_metadata_call(f, entries, "same")
     block = tagged(entries, grad=grad)
@@ -162,6 +139,7 @@ def _stage_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
 
     staged = jax.jit(_without(_kept(entries), xla_metadata_call))
 
+    @functools.wraps(f)
     def tagged_call(*args: Any, **kwargs: Any) -> Any:
         # JAX's own call has no gradient under `jax.checkpoint`.
         if active() is None and jax_call is not None:
