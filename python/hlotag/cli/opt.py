@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlotag._util.deep import with_room
 from hlotag._util.progress import step
 from hlotag._util.version import VERSION
 from hlotag.cli import programs, terminal
 from hlotag.errors import ArgumentError, Diagnostic, ParseError
 from hlotag.mlir import connection
-from hlotag.mlir.modules import BYTECODE_MAGIC, explain, nesting_depth, new_context, parse_module, to_bytecode, try_parse
+from hlotag.mlir.modules import BYTECODE_MAGIC, explain, new_context, parse_module, to_bytecode, try_parse
 from hlotag.passes.jax_artifacts import module_in
 from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
 
@@ -210,9 +209,8 @@ class _Opt:
                 self._fail(part, result.diagnostics)
                 return
             self._report(part, result.diagnostics)
-            depth = nesting_depth(part.source)
             with step("writing the result", len(part.source)):
-                part.output = with_room(depth, lambda: self._print(module))
+                part.output = self._print(module)
             if self.args.verify_roundtrip:
                 self._check_roundtrip(module)
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag._text import printable
 from hlotag._util.arguments import check_flag, check_text, show
-from hlotag._util.deep import with_room
 from hlotag._util.kept import Kept
 from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDroppedWarning
 from hlotag.mlir import connection
-from hlotag.mlir.modules import artifact_version, nesting_depth, new_context, parse_module, to_bytecode
+from hlotag.mlir.modules import artifact_version, new_context, parse_module, to_bytecode
 from hlotag.passes import jax_artifacts, running, syntax
 from hlotag.passes.rules import with_rules_of_file
 from hlotag.passes.running import RunOptions, RunResult
@@ -160,7 +159,7 @@ def _run_on_text(source: str | bytes, pipeline: str, options: Mapping[str, Any])
         run_or_raise(module, pipeline, **options)
         if isinstance(source, bytes):
             return _write_like(source, module)
-        return with_room(nesting_depth(source), lambda: str(module.operation.get_asm(enable_debug_info=_has_locations(source))))
+        return str(module.operation.get_asm(enable_debug_info=_has_locations(source)))
 
 
 def pipeline_text(pipeline: str | Sequence[str]) -> str:
