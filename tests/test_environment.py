@@ -149,7 +149,7 @@ print(jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"})).lower(1.0).as_text()
 
 
 def test_off_is_off():
-    for name, value in [("ENABLE", "0"), ("ENABLE", "off"), ("CACHE_DIR", "/x"), ("REQUIRED", "x")]:
+    for name, value in [("ENABLE", "0"), ("ENABLE", "off"), ("REPRODUCER_DIR", "/x"), ("REQUIRED", "x")]:
         with warnings.catch_warnings(action="error"):
             environment.start({f"HLOTAG_{name}": value})
         assert hlotag.active() is None

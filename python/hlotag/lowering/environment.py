@@ -33,7 +33,6 @@ _KNOWN = {
     "HLOTAG_OP_NAMES": True,
     "HLOTAG_ON_ERROR": True,
     "HLOTAG_DUMP_TO": False,
-    "HLOTAG_CACHE_DIR": False,
     "HLOTAG_REPRODUCER_DIR": False,
 }
 _ON = ("1", "true", "yes", "on")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from hlotag._util.files import module_file_name, private_directory, write_atomically
 from hlotag.errors import PassError
-from hlotag.mlir.trial import interpreter
 from hlotag.passes import syntax
 from hlotag.passes.python_passes import module_of
 
@@ -55,7 +54,7 @@ def _command(path: Path, pipeline: str) -> str:
         # The folder in which a script finds itself and its modules.
         setup = f"sys.path.insert(0, {os.path.abspath(sys.path[0])!r}); " if sys.path and sys.path[0] else ""
         code = f"import sys; {setup}import {', '.join(modules)}; from hlotag.cli import opt_main; sys.exit(opt_main())"
-        program = [interpreter() or "python", "-c", code]
+        program = [sys.executable or "python", "-c", code]
     return shlex.join([*program, *arguments])
 
 
