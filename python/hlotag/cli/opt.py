@@ -198,7 +198,7 @@ class _Opt:
 
     def _process(self, part: _Part) -> None:
         with new_context(allow_unregistered_dialects=self.args.allow_unregistered_dialect):
-            with step(f"parsing {self.filename}", len(part.source)):
+            with step(f"parsing {self.filename}"):
                 module, problems = try_parse(part.source)
             if module is None:
                 self._fail(part, problems)
@@ -209,7 +209,7 @@ class _Opt:
                 self._fail(part, result.diagnostics)
                 return
             self._report(part, result.diagnostics)
-            with step("writing the result", len(part.source)):
+            with step("writing the result"):
                 part.output = self._print(module)
             if self.args.verify_roundtrip:
                 self._check_roundtrip(module)
