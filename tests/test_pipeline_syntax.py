@@ -52,8 +52,8 @@ def round_trip(text: str) -> str:
         ("hlotag-sample{keys= text=x}", "hlotag-sample{text=x}"),
         ("hlotag-sample{seeds=attached flag limit=-4}", "hlotag-sample{flag=true limit=-4 seeds=attached}"),
         ('hlotag-sample{ratio=2.5e-1 text="a b"}', 'hlotag-sample{ratio=0.25 text="a b"}'),
-        ("hlotag-sample{text='[{op = \"add\"}]'}", 'hlotag-sample{text=[{op = "add"}]}'),
-        ('hlotag-sample{text=[{op = "a]"}, {k = "\'"}] limit=4}', 'hlotag-sample{limit=4 text=[{op = "a]"}, {k = "\'"}]}'),
+        ("hlotag-sample{text='[{op = \"add\"}]'}",) * 2,
+        ('hlotag-sample{text=[{op = "a]"}, {}] limit=4}', "hlotag-sample{limit=4 text='[{op = \"a]\"}, {}]'}"),
     ],
 )
 def test_canonical_text(text, canonical):

@@ -128,21 +128,14 @@ def write(value: Value) -> str:
 
 
 def quote(text: str) -> str:
-    """Writes a string of an option, in quotes if necessary. An array of MLIR's, such as rules, stays as it is."""
-    if (text and not _SPECIAL.search(text)) or _is_array(text):
+    """Writes a string of an option, in quotes if necessary, as `mlir-opt` reads it too."""
+    if text and not _SPECIAL.search(text):
         return text
     if '"' not in text and "\\" not in text:
         return f'"{text}"'
-    # MLIR's own parser knows no escapes.
+    # `mlir-opt` knows no escapes.
     escaped = re.sub(r'(["\\])', r"\\\1", text)
     return f"'{text}'" if "'" not in text else f'"{escaped}"'
-
-
-def _is_array(text: str) -> bool:
-    try:
-        return text.startswith("[") and _split(text) == [text]
-    except ArgumentError:
-        return False
 
 
 def _split(text: str, separator: str = "") -> list[str]:
