@@ -7,7 +7,6 @@ public way to read or replace the metadata of an equation.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -300,18 +299,6 @@ def user_frame() -> Any | None:
     frames = source_info_util.user_frames(source_info_util.current().traceback)
     # Generated constructors of dataclasses are in no file.
     return next((f for f in frames if f.file_name != "<string>" or not f.function_name.endswith("__init__")), None)
-
-
-def runs_jax() -> bool:
-    """Whether a thread is in JAX's code, and so may be tracing."""
-    left = list(sys._current_frames().values())
-    while left:
-        frame = left.pop()
-        if frame.f_globals.get("__name__", "").startswith("jax._src."):
-            return True
-        if frame.f_back is not None:
-            left.append(frame.f_back)
-    return False
 
 
 class _Entries(tuple):

@@ -23,7 +23,6 @@ _families = tuple((key.name.removesuffix("*"), key) for key in CATALOGUE if key.
 _registered: dict[str, Key] = {}
 _lock = free_in_children(threading.Lock())
 _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
-_MIN_WORD = 4  # letters of a word that counts in a comparison
 
 
 class ByKey(enum.Enum):
@@ -84,7 +83,7 @@ def check_value(name: str, text: str) -> None:
     check_text("key", name, TagError)
     check_text(f"value of key {name!r}", text, TagError)
     key = lookup(name)
-    if key is None and (known := meant(name, text)):
+    if key is None and (known := meant(name)):
         warn(
             f"key {name!r}: not known to hlotag; did you mean {known!r}? If it is yours, hlotag.register_key({name!r})",
             KeyIgnoredWarning,
@@ -95,34 +94,16 @@ def check_value(name: str, text: str) -> None:
     raise TagError(f"key {name!r}: the value {text!r} is not legal; legal values: {key.values}. With this one {otherwise}")
 
 
-def meant(name: str, text: str) -> str:
-    """Guesses XLA's key that an unknown key is a misspelling or part of; "" if there is none.
-
-    That is a key of nearly the same name, or one that has all words of `name` and takes the value.
-    """
-    misspelt, shortened = _alike(name) if name not in _registered else ((), ())
-    return next((key.name for key in (*misspelt, *shortened) if key in misspelt or (key.values and key.values.allow(text))), "")
+def meant(name: str) -> str:
+    """XLA's key of nearly the same name as an unknown key, which is probably a misspelling of it; "" if there is none."""
+    return "" if name in _registered else _alike(name)
 
 
 @functools.lru_cache(maxsize=4096)
-def _alike(name: str) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The known keys with nearly this name, and the known keys with all of its words, shortest first."""
-    if lookup(name):
-        return (), ()
-    free = {key.name.lower(): key for key in CATALOGUE if not key.reserved}
-    words = _words(name)
-    within = [key for key in free.values() if words and words <= _words(key.name) and not _takes_any(key)]
-    near = difflib.get_close_matches(name.lower(), free, 1, _SIMILAR)
-    return tuple(map(free.__getitem__, near)), tuple(sorted(within, key=lambda key: len(_words(key.name))))
-
-
-def _takes_any(key: Key) -> bool:
-    return key.values is None or key.values.allow("any text")
-
-
-def _words(name: str) -> set[str]:
-    """`{"scheduling", "group"}` for `_scheduling_group_id`: short words are too common."""
-    return {word for word in re.split("[^a-z]+", name.lower()) if len(word) >= _MIN_WORD}
+def _alike(name: str) -> str:
+    free = {key.name.lower(): key.name for key in CATALOGUE if not key.reserved}
+    near = () if lookup(name) else difflib.get_close_matches(name.lower(), free, 1, _SIMILAR)
+    return free[near[0]] if near else ""
 
 
 def backend_of(platform: str) -> str:
