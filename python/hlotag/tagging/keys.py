@@ -116,6 +116,14 @@ def find_dropped(names: Iterable[str]) -> list[str]:
     return [name for name in names if (key := lookup(name)) is not None and key.derived == "drop"]
 
 
+def derive(attrs: Mapping[str, str], grad: Grad) -> dict[str, str | None]:
+    """What the operations have that an argument such as `grad=` is for; None for a key that is taken away."""
+    if isinstance(grad, Mapping):
+        return dict.fromkeys(attrs) | dict(grad)
+    dropped = find_dropped(attrs) if grad is BY_KEY else attrs if grad == "drop" else ()
+    return {key: None if key in dropped else text for key, text in attrs.items()}
+
+
 def register_key(
     name: str,
     *,
