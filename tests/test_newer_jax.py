@@ -18,9 +18,9 @@ for stage in ("before_optimizations", "cpu_after_optimizations"):
 targets = []
 construct = hooks.Patch.__init__
 
-def recorded(self, owner, name, *rest):
-    targets.append((owner, name))
-    construct(self, owner, name, *rest)
+def recorded(self, owner, name, *rest, rules=""):
+    targets.extend([] if rules else [(owner, name)])
+    construct(self, owner, name, *rest, rules=rules)
 
 hooks.Patch.__init__ = recorded
 import hlotag.lowering.staging

@@ -16,7 +16,7 @@ from jax._src import ad_checkpoint, custom_derivatives, hijax, source_info_util
 from jax._src.interpreters import ad
 from jax._src.interpreters import partial_eval as pe
 
-from hlotag._compat.hooks import STAGES, Patch, Purpose, RegisteredPatch, around_in_stage
+from hlotag._compat.hooks import STAGES, Patch, Purpose, around_in_stage
 from hlotag._compat.jaxprs import Marker
 
 # JAX's transposes that call functions of the user's.
@@ -57,7 +57,7 @@ def backward_rule_patches(block: Block) -> tuple[Any, ...]:
     of_solve = purpose._replace(use="tags in the `transpose_solve` of `custom_linear_solve`")
     fancy = (primitive for primitive in _FANCY if primitive in ad.fancy_transposes)
     return (
-        *(RegisteredPatch(ad.fancy_transposes, each, around_in_stage(call), purpose, "ad.fancy_transposes") for each in fancy),
+        *(Patch(ad.fancy_transposes, each, "cts", around_in_stage(call), purpose, rules="ad.fancy_transposes") for each in fancy),
         Patch(ad, "get_primitive_transpose", "p", around_in_stage(rule_of), of_others),
         Patch(pe, "trace_to_jaxpr", "fun, in_avals, debug_info", functools.partial(_Tracing, block), of_solve),
     )
