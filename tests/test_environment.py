@@ -46,7 +46,7 @@ def test_turning_the_stage_on_imports_little(run_python):
     names = run_python(code).stdout.split()
     imported = {name.split(".")[0] for name in names} | set(names)
     assert "hlotag" in imported
-    assert imported & {"google", "rich", "matplotlib", "jax.extend", "hlotag.audits", "hlotag.xla"} == set()
+    assert imported & {"google", "rich", "tomllib", "matplotlib", "jax.extend", "hlotag.audits", "hlotag.xla"} == set()
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import textwrap
 from pathlib import Path
 
 from hlotag.cli.keys import cells, describe
-from hlotag.tagging.catalogue import CATALOGUE, Key
+from hlotag.tagging.catalogue import Key, known_keys
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "keys.md"
 
@@ -45,7 +45,10 @@ Tags and rules must not use these; `*` stands for any text.
 
 def render() -> str:
     """The page."""
-    free, reserved = [key for key in CATALOGUE if not key.reserved], [key for key in CATALOGUE if key.reserved]
+    free, reserved = (
+        [key for key in known_keys().values() if not key.reserved],
+        [key for key in known_keys().values() if key.reserved],
+    )
     sections = "".join(map(_section, free))
     return _PAGE + sections + _RESERVED + "".join(_wrapped(f"- `{key.name}`: {key.doc}", "  ") for key in reserved)
 

@@ -9,17 +9,15 @@ import enum
 import functools
 import re
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal
 
 from hlotag._util.arguments import check_choice, check_text, elements_of, show
 from hlotag._util.forks import free_in_children
 from hlotag.errors import KeyIgnoredWarning, TagError
-from hlotag.tagging.catalogue import BACKENDS, CATALOGUE, FLAG, Derived, Key, Values
+from hlotag.tagging.catalogue import BACKENDS, FLAG, Derived, Key, Values, known_keys
 from hlotag.tagging.warning import warn
 
-_known = {key.name: key for key in CATALOGUE}
-_families = tuple((key.name.removesuffix("*"), key) for key in CATALOGUE if key.name.endswith("*"))
 _registered: dict[str, Key] = {}
 _lock = free_in_children(threading.Lock())
 _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
@@ -54,14 +52,20 @@ def as_text(value: Any) -> str:
 
 def lookup(name: str) -> Key | None:
     """Looks up a key, or its reserved family. None for a free key: any text is legal, and derived operations get it too."""
-    if (found := _known.get(name) or _registered.get(name)) is not None:
+    if (found := known_keys().get(name) or _registered.get(name)) is not None:
         return found
-    return next((family for prefix, family in _families if name.startswith(prefix)), None)
+    return next((family for prefix, family in _families() if name.startswith(prefix)), None)
+
+
+@functools.cache
+def _families() -> tuple[tuple[str, Key], ...]:
+    """The reserved families, by prefix."""
+    return tuple((name.removesuffix("*"), key) for name, key in known_keys().items() if name.endswith("*"))
 
 
 def catalogue() -> tuple[Key, ...]:
     """All known keys: the catalogue, then the registered keys by name."""
-    return (*CATALOGUE, *(key for _, key in sorted(_registered.items())))
+    return (*known_keys().values(), *(key for _, key in sorted(_registered.items())))
 
 
 def check(name: str, text: str) -> None:
@@ -101,7 +105,7 @@ def meant(name: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _alike(name: str) -> str:
-    free = {key.name.lower(): key.name for key in CATALOGUE if not key.reserved}
+    free = {key.name.lower(): key.name for key in known_keys().values() if not key.reserved}
     near = () if lookup(name) else difflib.get_close_matches(name.lower(), free, 1, _SIMILAR)
     return free[near[0]] if near else ""
 
@@ -206,30 +210,35 @@ def _values(name: str, values: Any) -> Values | None:
     raise TagError(f"key {name!r}: values must be words, bool, int, a regular expression or None, got {show(values)}")
 
 
+def _is(name: str, question: Callable[[Key], bool]) -> bool:
+    """Whether something is true of a key of the catalogue."""
+    key = known_keys().get(name)
+    return key is not None and question(key)
+
+
 def is_of_one_place(name: str) -> bool:
     """Whether a key of the catalogue names one place in a schedule, a stream or a memory."""
-    return name in _known and _known[name].derived == "drop"
+    return _is(name, lambda key: key.derived == "drop")
 
 
 def is_taken(name: str, platform: str = "") -> bool:
     """Whether a compiler removes a key once it has read it: that for the platform, by default any."""
-    taken_by = _known[name].taken_by if name in _known else ()
-    return backend_of(platform) in taken_by if platform else bool(taken_by)
+    return _is(name, lambda key: backend_of(platform) in key.taken_by if platform else bool(key.taken_by))
 
 
 def is_read(name: str, platform: str) -> bool:
     """Whether the compiler for a platform is known to read a key."""
-    return name in _known and backend_of(platform) in _known[name].readers
+    return _is(name, lambda key: backend_of(platform) in key.readers)
 
 
 def is_read_late(name: str, platform: str) -> bool:
     """Whether the compiler for a platform reads a key after its optimizations."""
-    return name in _known and backend_of(platform) in _known[name].late
+    return _is(name, lambda key: backend_of(platform) in key.late)
 
 
 def is_kept(name: str) -> bool:
     """Whether a key means its own operation only: a call, and not what is in it."""
-    return name in _known and _known[name].kept
+    return _is(name, lambda key: key.kept)
 
 
 def is_left(name: str) -> bool:
@@ -240,7 +249,7 @@ def is_left(name: str) -> bool:
 
 def is_of_xla(name: str) -> bool:
     """Whether a key is in the catalogue, or its name looks like one of XLA's."""
-    return name in _known or name.startswith(("_", "xla")) or any(name.startswith(prefix) for prefix, _ in _families)
+    return name in known_keys() or name.startswith(("_", "xla")) or any(name.startswith(prefix) for prefix, _ in _families())
 
 
 def fingerprint() -> str:
