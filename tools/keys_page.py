@@ -45,10 +45,8 @@ Tags and rules must not use these; `*` stands for any text.
 
 def render() -> str:
     """The page."""
-    free, reserved = (
-        [key for key in known_keys().values() if not key.reserved],
-        [key for key in known_keys().values() if key.reserved],
-    )
+    known = known_keys().values()
+    free, reserved = [key for key in known if not key.reserved], [key for key in known if key.reserved]
     sections = "".join(map(_section, free))
     return _PAGE + sections + _RESERVED + "".join(_wrapped(f"- `{key.name}`: {key.doc}", "  ") for key in reserved)
 
