@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 
 from hlotag.errors import ArgumentError
 from hlotag.passes import syntax
-from hlotag.passes.syntax import Element, Option, join, parse, write
+from hlotag.passes.syntax import Element, PassInfo, PassOption, join, parse, write
 
-SAMPLE = {
-    "flag": Option("bool", False),
-    "limit": Option("int", 3),
-    "ratio": Option("float", 0.5),
-    "text": Option("string", ""),
-    "keys": Option("list of strings", []),
-    "seeds": Option("all|attached", "all"),
+TYPES = {
+    **{"flag": ("bool", "false"), "limit": ("int", "3"), "ratio": ("float", "0.5"), "text": ("string", '""')},
+    **{"keys": ("list of strings", "{}"), "seeds": ("all|attached", "all")},
 }
+SAMPLE = PassInfo("hlotag-sample", "", "", tuple(PassOption(name, *rest, "") for name, rest in TYPES.items()))
 
 
 @pytest.fixture(autouse=True, scope="module")

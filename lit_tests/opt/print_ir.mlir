@@ -4,15 +4,15 @@
 // RUN: hlotag-opt %s --hlotag-strip --cse --mlir-print-ir-after-change --mlir-print-debuginfo --mlir-print-local-scope -o /dev/null 2>&1 | FileCheck %s --check-prefix=SCOPE
 // RUN: hlotag-opt %s --hlotag-strip --cse -o /dev/null 2>&1 | FileCheck %s --check-prefix=SILENT --allow-empty
 
-// AFTER-ALL: // -----// IR Dump After HlotagStrip (hlotag-strip) //----- //
+// AFTER-ALL: // -----// IR Dump After hlotag-strip //----- //
 // AFTER-ALL: stablehlo.sine %arg0 : tensor<f32>
 // AFTER-ALL: // -----// IR Dump After canonicalize //----- //
 
-// CHANGE-NOT: IR Dump After {{HlotagResolve|cse}}
-// CHANGE: IR Dump After HlotagStrip
-// CHANGE-NOT: IR Dump After {{HlotagResolve|cse}}
+// CHANGE-NOT: IR Dump After {{hlotag-resolve|cse}}
+// CHANGE: IR Dump After hlotag-strip
+// CHANGE-NOT: IR Dump After {{hlotag-resolve|cse}}
 
-// SCOPE: // -----// IR Dump After HlotagStrip (hlotag-strip) //----- //
+// SCOPE: // -----// IR Dump After hlotag-strip //----- //
 // SCOPE: stablehlo.sine {{.*}} loc("f.py":3:4)
 
 // SILENT-NOT: {{.}}

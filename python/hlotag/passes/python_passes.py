@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from hlotag._util.arguments import check_text, show
 from hlotag.errors import ArgumentError
 from hlotag.passes import syntax
+from hlotag.passes.syntax import PassInfo, PassOption
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -82,15 +83,8 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         raise ArgumentError(f"there is already a pass named '{argument}'")
     summary, _, description = (inspect.getdoc(pass_) or "").partition("\n")
     summary = summary.rstrip(".") or f"{pass_.__qualname__} of {pass_.__module__}"
-    syntax.register(
-        {
-            "argument": argument,
-            "name": argument,
-            "summary": summary,
-            "description": description.strip(),
-            "options": [option.described() for option in options],
-        }
-    )
+    listed = tuple(PassOption(o.name, o.type, syntax.write(o.default), o.description) for o in options)
+    syntax.register(PassInfo(argument, summary, description.strip(), listed))
     _runs[argument] = _caller(pass_, options)
     module_of[argument], _qualname_of[argument] = place
     _versions[argument] += 1
@@ -100,11 +94,6 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
 def fingerprint() -> str:
     """The replaced passes, and how often each was replaced. Distinguishes stages with equal pipeline texts."""
     return ",".join(f"{name}:{version}" for name, version in sorted(_versions.items()) if version > 1)
-
-
-def count_registrations() -> int:
-    """How many times `register_pass` succeeded in this process."""
-    return _versions.total()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,10 +110,6 @@ class _Option:
     def name(self) -> str:
         """The name in pipelines."""
         return self.field.replace("_", "-")
-
-    def described(self) -> dict[str, Any]:
-        default = list(self.default) if isinstance(self.default, tuple) else self.default
-        return {"name": self.name, "type": self.type, "default": default, "description": self.description}
 
 
 def _options_of(pass_: Any) -> list[_Option]:
@@ -152,6 +137,7 @@ def _option(owner: str, field: dataclasses.Field[Any], hint: Any) -> _Option:
     expected = list | tuple if convert in (list, tuple) else str if "|" in type_ else hint
     if not isinstance(default, expected) or (type(default) is bool and hint is not bool):
         raise ArgumentError(f"{where}: the default {default!r} is not of type {type_}")
+    default = list(default) if isinstance(default, tuple) else default
     return _Option(field.name, type_, default, str(field.metadata.get("description", "")), convert)
 
 

@@ -203,7 +203,7 @@ class _Run:
             use_local_scope=self.options.print_local_scope,
             print_generic_op_form=self.options.print_generic,
         )
-        print(f"// -----// IR Dump After {_title(element)}{outcome} //----- //\n{text}\n", file=sys.stderr)
+        print(f"// -----// IR Dump After {element.foreign or element.name}{outcome} //----- //\n{text}\n", file=sys.stderr)
 
 
 def _manager(element: Element, module: ir.Module, verify: bool) -> Any:
@@ -231,10 +231,3 @@ def _entry_type(module: ir.Module) -> str:
         if _symbol(found.operation) == "main":
             return str(found.operation.attributes["function_type"])
     return "nothing"
-
-
-def _title(element: Element) -> str:
-    if element.foreign:
-        return element.foreign
-    (name,) = (entry["name"] for entry in syntax.all_passes() if entry["argument"] == element.name)
-    return f"{name} ({element.name})"

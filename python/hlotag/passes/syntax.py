@@ -8,7 +8,6 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hlotag._util.arguments import show
 from hlotag.errors import ArgumentError
@@ -48,11 +47,37 @@ class Element:
 
 
 @dataclass(frozen=True)
-class Option:
-    """What the parser knows about an option: its type, as `PassOption` has it, and its default."""
+class PassOption:
+    """An option of a pass.
 
+    Attributes:
+        name: The name in a pipeline.
+        type: "bool", "int", "float", "string", "list of strings", or the legal values: "all|attached".
+        default: The default value, as pipelines write it.
+        description: One line.
+    """
+
+    name: str
     type: str
-    default: Value
+    default: str
+    description: str
+
+
+@dataclass(frozen=True)
+class PassInfo:
+    """A pass that pipelines can name.
+
+    Attributes:
+        name: The name in a pipeline, for example `hlotag-strip`.
+        summary: One line.
+        description: Markdown, with the IR before and after.
+        options: The options in declaration order.
+    """
+
+    name: str
+    summary: str
+    description: str
+    options: tuple[PassOption, ...]
 
 
 @functools.lru_cache(maxsize=256)
@@ -71,28 +96,24 @@ def parse(text: str) -> tuple[Element, ...]:
         raise ArgumentError(f"{error}, in the pipeline {show(text)}") from None
 
 
-_registered: dict[str, dict[str, Any]] = {}
-
-
-def all_passes() -> list[dict[str, Any]]:
-    """Describes each pass that is not MLIR's, as `_core.list_passes` does, sorted by name."""
-    from hlotag import _core
-
-    return sorted([*_core.list_passes(), *_registered.values()], key=lambda entry: entry["argument"])
+_registered: dict[str, PassInfo] = {}
 
 
 @functools.cache
-def known_passes() -> dict[str, dict[str, Option]]:
-    """The options of each pass that is not MLIR's, by name."""
-    return {
-        entry["argument"]: {option["name"]: Option(option["type"], option["default"]) for option in entry["options"]}
-        for entry in all_passes()
-    }
+def known_passes() -> dict[str, PassInfo]:
+    """The passes that are not MLIR's, sorted by name. The descriptions of hlotag's own are in files."""
+    from hlotag import _core
+
+    found = dict(_registered)
+    for entry in _core.list_passes():
+        options = tuple(PassOption(**option | {"default": write(option["default"])}) for option in entry["options"])
+        found[entry["argument"]] = PassInfo(entry["argument"], entry["summary"], "", options)
+    return dict(sorted(found.items()))
 
 
-def register(entry: dict[str, Any]) -> None:
+def register(info: PassInfo) -> None:
     """Adds a pass in Python, or replaces the one of its name."""
-    _registered[entry["argument"]] = entry
+    _registered[info.name] = info
     forget()
 
 
@@ -166,8 +187,7 @@ def _element(text: str) -> Element:
         raise ArgumentError(f"expected the name of a pass, found {text!r}")
     if not name.startswith("hlotag-") and name not in known_passes():
         return Element(name, None, text)
-    options = known_passes().get(name)
-    if options is None:
+    if (info := known_passes().get(name)) is None:
         near = " or ".join(nearest(name))
         raise ArgumentError(
             f"unknown pass {name!r}" + (f"; did you mean {near}?" if near else f"; the passes: {', '.join(known_passes())}")
@@ -175,21 +195,20 @@ def _element(text: str) -> Element:
     rest = text[len(name) :].strip()
     if rest and not (rest.startswith("{") and rest.endswith("}")):
         raise ArgumentError(f"expected ',' or options in '{{...}}' after {name}, found {rest!r}")
-    given = dict(_option(name, options, each) for each in _split(rest[1:-1]) if each)
-    return Element(name, {key: given[key] for key in options if key in given and given[key] != options[key].default})
+    given = dict(_option(info, each) for each in _split(rest[1:-1]) if each)
+    options = {option.name: _read(option.default, option.type) for option in info.options}
+    return Element(name, {key: given[key] for key in options if key in given and given[key] != options[key]})
 
 
-def _option(owner: str, known: Mapping[str, Option], text: str) -> tuple[str, Value]:
+def _option(owner: PassInfo, text: str) -> tuple[str, Value]:
     key, equals, value = text.partition("=")
-    if key not in known:
-        listed = ", ".join(f"{name} ({option.type})" for name, option in known.items())
-        raise ArgumentError(
-            f"unknown option {key!r} of {owner}; " + (f"its options: {listed}" if listed else "it has no options")
-        )
-    type_ = known[key].type
-    read = _read(value if equals else "true" if type_ == "bool" else "", type_)  # A bare name switches a bool on.
-    if read is None or not (equals or type_ == "bool"):
-        raise ArgumentError(f"the option {key!r} of {owner} needs a value of type {type_}, found {text!r}")
+    option = next((option for option in owner.options if option.name == key), None)
+    if option is None:
+        listed = ", ".join(f"{each.name} ({each.type})" for each in owner.options)
+        raise ArgumentError(f"unknown option {key!r} of {owner.name}; its options: {listed or 'none'}")
+    read = _read(value if equals else "true", option.type)
+    if read is None or not (equals or option.type == "bool"):  # A bare name switches a bool on.
+        raise ArgumentError(f"the option {key!r} of {owner.name} needs a value of type {option.type}, found {text!r}")
     return key, read
 
 
