@@ -13,7 +13,7 @@ from hlotag.errors import ArgumentError, Diagnostic
 from hlotag.mlir.modules import copy_of, exchange
 from hlotag.passes import python_passes, syntax
 from hlotag.passes.syntax import Element
-from hlotag.tagging.keys import lookup
+from hlotag.tagging.keys import why_illegal
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -96,21 +96,9 @@ def _run_ours(module: ir.Module, elements: Iterable[Element], options: RunOption
         debug_origins=options.debug_origins,
         keep_failed=keep_failed,
         source=options.source,
-        why_illegal=_why_illegal,
+        why_illegal=why_illegal,
     )
     return RunResult(done.ok, done.failing_pass, [Diagnostic.of(d) for d in done.diagnostics], done.num_changes)
-
-
-def _why_illegal(key: str, value: str) -> str:
-    """Says for `hlotag-verify` why a value is not legal for a key: the legal values, and what XLA does with another.
-
-    Empty if the value is legal.
-    """
-    known = lookup(key)
-    if known is None or known.values is None or known.values.allow(value):
-        return ""
-    otherwise = known.otherwise or "XLA would ignore it, or fail without naming this line"
-    return f"legal values: {known.values}. With this one {otherwise}"
 
 
 class _Run:

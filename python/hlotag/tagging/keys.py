@@ -92,10 +92,16 @@ def check_value(name: str, text: str) -> None:
             f"key {name!r}: not known to hlotag; did you mean {known!r}? If it is yours, hlotag.register_key({name!r})",
             KeyIgnoredWarning,
         )
+    if problem := why_illegal(name, text):
+        raise TagError(f"key {name!r}: the value {text!r} is not legal; {problem}")
+
+
+def why_illegal(name: str, text: str) -> str:
+    """Why a value is not legal for a key: the legal values, and what XLA does with another; empty if the value is legal."""
+    key = lookup(name)
     if key is None or key.values is None or key.values.allow(text):
-        return
-    otherwise = key.otherwise or "XLA would ignore it, or fail without naming this line"
-    raise TagError(f"key {name!r}: the value {text!r} is not legal; legal values: {key.values}. With this one {otherwise}")
+        return ""
+    return f"legal values: {key.values}. With this one {key.otherwise or 'XLA would ignore it, or fail without naming this line'}"
 
 
 def meant(name: str) -> str:
