@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ class RunOptions:
     """What a caller chooses about a run.
 
     Attributes:
-        verify: Verify what the passes changed: after each sequence of hlotag's passes, and after each other pass.
+        verify: Verify what the passes changed: after each pass, or after all of hlotag's own if there are no others.
         debug_origins: Record the origin of each entry that hlotag's passes add, in `hlotag.origins`.
         keep_entry: Fail if the type of the function `main` changes, as JAX calls it by that type.
         source: What messages and origins call the text that the module was read from.
@@ -102,7 +101,7 @@ def _run_ours(module: ir.Module, elements: Iterable[Element], options: RunOption
 
 
 class _Run:
-    """A run on a copy of the module, step by step. A step is one element, or a sequence of hlotag's passes."""
+    """A run on a copy of the module, element by element."""
 
     def __init__(self, module: ir.Module, elements: Sequence[Element], options: RunOptions) -> None:
         from hlotag import _core
@@ -111,14 +110,12 @@ class _Run:
         self.managers = {element: _manager(element, module, options.verify) for element in elements if element.foreign}
         self.copy = copy_of(module)
         self.reports = _core.Reports(self.copy, options.source)
+        self.elements = elements
         self.result = RunResult()
-        # Whoever looks at the module sees it after each pass.
-        grouped = itertools.groupby(enumerate(elements), lambda e: -1 if _is_ours(e[1]) and not options.observes else e[0])
-        self.steps = [[element for _, element in group] for _, group in grouped]
 
     def run(self) -> RunResult:
         try:
-            self.result.ok = all(map(self._run_step, self.steps)) and self._keeps_entry()
+            self.result.ok = all(map(self._run_element, self.elements)) and self._keeps_entry()
             self.result.diagnostics += map(Diagnostic.of, self.reports.take())
         finally:
             self.reports.end()
@@ -128,10 +125,10 @@ class _Run:
             self.result.num_changes = 0
         return self.result
 
-    def _run_step(self, step: Sequence[Element]) -> bool:
-        element, options = step[-1], self.options
+    def _run_element(self, element: Element) -> bool:
+        options = self.options
         before = self._text() if options.print_after_change else ""
-        ok = self._run_passes(step)
+        ok = self._run_pass(element)
         self.result.diagnostics += map(Diagnostic.of, self.reports.take())
         if not ok:
             self.result.failing_pass = self.result.failing_pass or element.name
@@ -141,14 +138,13 @@ class _Run:
             self._print(element, " Failed")
         return ok
 
-    def _run_passes(self, step: Sequence[Element]) -> bool:
-        if _is_ours(step[0]):
-            done = _run_ours(self.copy, step, self.options, keep_failed=True)
+    def _run_pass(self, element: Element) -> bool:
+        if _is_ours(element):
+            done = _run_ours(self.copy, [element], self.options, keep_failed=True)
             self.result.failing_pass = done.failing_pass
             self.result.diagnostics += done.diagnostics
             self.result.num_changes += done.num_changes
             return done.ok
-        (element,) = step
         if element.foreign:
             return self._succeeds(lambda: self.managers[element].run(self.copy.operation))
         failure = python_passes.run(element.name, self.copy, element.options or {})
