@@ -30,12 +30,12 @@ DOCTORED = {
         r"failed \(exit status 1\):\n    the passes gave a wrong result\n +found: .*\n +expected: ",
     ),
     "offset outside": ("offsets['mlirOperationVerify'] = 64", "could not be resolved"),
-    "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: is truncated"),
+    "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: cannot be read as a shared library"),
     "under another name": (
         "connection.find_library = find_library; library._LIBRARY = 'libnone.so'",
         r"it has no libnone\.so",
     ),
-    "empty": ("cut('empty.so', 0)", r"empty\.so: is empty"),
+    "empty": ("cut('empty.so', 0)", r"empty\.so: cannot be read as a shared library"),
 }
 
 PREPARE = """
