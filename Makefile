@@ -63,6 +63,7 @@ bench: $(newest_venv)/.installed
 
 docs: $(newest_venv)/.docs-deps
 	@$(newest_venv)/bin/zensical build --config-file mkdocs.yml --clean --strict
+	@$(newest_venv)/bin/python tools/old_addresses.py
 
 wheel_venvs := $(shell for v in 3.11 3.12; do bash tools/find_python.sh $$v >/dev/null && echo .venv/$$v; done)
 wheel: $(wheel_venvs:%=%/.wheel-deps)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every process makes the same module by itself, in the stage and by all passes. The job of docs/distributed.md runs there."""
+"""Every process makes the same module by itself, in the stage and by all passes. The job of docs/production.md runs there."""
 
 import hashlib
 

@@ -13,16 +13,18 @@ pytestmark = pytest.mark.skipif(
     reason="no GPU or no CUDA plugin of JAX here: nothing of what is said about GPUs was tested in this run",
 )
 
-PROGRAM = """
+PROGRAM = f"""
+import sys
+sys.path.append({str(Path(__file__).parent)!r})
 import jax, jax.numpy as jnp, numpy as np
 import hlotag
-from hlotag.hlo.module import of_executable
+from hlo_programs import entries_with_fusion
 
 assert jax.default_backend() == "gpu"
 x, w = np.ones((64, 128), np.float32), np.ones((128, 256), np.float32)
 
 def f(x, w):
-    with hlotag.tagged({TAGS}):
+    with hlotag.tagged(TAGS):
         y = jnp.square(x @ w)
     return y.sum()
 
@@ -35,14 +37,12 @@ for hlo in (False, True):
     assert "\\x01" not in texts[-1] and "\\\\001" not in texts[-1]
 for a, b in zip(*results):
     np.testing.assert_array_equal(a, b)
-products = [
-    i.attributes for m in of_executable(executable) for i in m.instructions()
-    if i.opcode in ("dot", "custom-call") and i.op_name.endswith("dot_general")
-]
-assert products, texts[-1]
-print(products)
+products = [each for opcode in ("dot", "custom-call") for each in entries_with_fusion(executable, opcode)]
+assert len(products) >= 3, texts[-1]
 assert all(EXPECTED(i) for i in products), products
 """
+# XLA takes the fastest way to multiply, which may be another one the next time.
+ENVIRONMENT = {"JAX_PLATFORMS": "cuda", "XLA_FLAGS": "--xla_gpu_autotune_level=0"}
 
 
 @pytest.mark.parametrize(
@@ -51,16 +51,11 @@ assert all(EXPECTED(i) for i in products), products
         ('{"k": "v"}', 'lambda i: i.get("k") == "v"'),
         ('{"_xla_stream_annotation": "1"}', "lambda i: True"),
         ('{"_scheduling_group_id": "1"}', "lambda i: True"),
+        ('{"k": "v"}, grad={"grad_x": "true"}', 'lambda i: (i.get("grad_x") == "true") != (i.get("k") == "v")'),
     ],
 )
 def test_products_have_their_tags(tags, expected, run_python):
-    run_python(PROGRAM.replace("TAGS", tags).replace("EXPECTED", f"({expected})"), JAX_PLATFORMS="cuda")
-
-
-def test_backward_products_are_marked_and_forward_ones_are_not(run_python):
-    code = PROGRAM.replace("hlotag.tagged({TAGS})", 'hlotag.tagged({"k": "v"}, grad={"grad_x": "true"})')
-    expected = '(lambda i: (i.get("grad_x") == "true") != (i.get("k") == "v"))'
-    run_python(code.replace("EXPECTED", expected), JAX_PLATFORMS="cuda")
+    run_python(PROGRAM.replace("TAGS", tags).replace("EXPECTED", f"({expected})"), **ENVIRONMENT)
 
 
 PROFILED = """
@@ -71,16 +66,44 @@ def loss(weights, x):
         with hlotag.tagged({"layer": number}):
             x = jax.nn.gelu(x @ w)
     return (x**2).mean()
-weights, x = [jnp.full((1024, 1024), 0.01)] * 3, jnp.ones((2048, 1024))
+weights, x = [jnp.full((4096, 4096), 0.01)] * 3, jnp.ones((4096, 4096))
 profile = hlotag.profile(jax.grad(loss), weights, x, steps=5)
 print(profile)
 places = {(row.value, row.phase) for row in profile.rows if row.key == "layer" and row.seconds}
 assert {(str(n), phase) for n in range(3) for phase in ("forward", "backward")} <= places, places
 for row in profile.rest:
     assert row.value not in ("command buffers", "without a name") or row.share < 0.1, row
-assert profile.in_operations > 0.3 * profile.total_seconds
+assert profile.in_operations > 0.8 * profile.total_seconds
+"""
+BLOCK = """
+import jax, jax.numpy as jnp, hlotag
+hlotag.enable()
+def train(x):
+    @jax.jit
+    def step(x):
+        for layer in range(3):
+            with hlotag.tagged({"layer": layer}):
+                x = jnp.tanh(x @ x) * 0.01
+        return x
+    @jax.jit
+    def evaluate(x):
+        with hlotag.tagged({"layer": 9}):
+            return jnp.sin(x @ x)
+    for number in range(6):
+        x = step(x)
+        if number % 2:
+            evaluate(x)
+with hlotag.profiling() as profiles:
+    train(jnp.ones((2048, 2048)))
+print(profiles)
+runs = {each.name: len(each.steps) for each in profiles.programs}
+assert (runs["jit_step"], runs["jit_evaluate"]) == (6, 3), runs
 """
 
 
 def test_a_profile_has_the_time_of_each_layer(run_python):
     run_python(PROFILED, JAX_PLATFORMS="cuda")
+
+
+def test_a_block_has_the_runs_of_each_program(run_python):
+    run_python(BLOCK, JAX_PLATFORMS="cuda")

@@ -331,7 +331,7 @@ def test_registering_again_needs_the_same_meaning(registry):
     [
         *[({"name": ""}, "non-empty"), ({"name": 3}, "non-empty"), ({"derived": "other"}, "'same' or 'drop'")],
         *[({"values": values}, "words") for values in ("text", [], [1], re.compile(b"a"))],
-        ({"compiler": "tpu"}, "compiler must be True or False"),
+        ({"compiler": "tpu"}, "compiler must be True, False or None"),
     ],
 )
 def test_bad_registrations(registry, arguments, message):
@@ -343,13 +343,17 @@ def test_bad_registrations(registry, arguments, message):
 def test_keys_for_people_are_withheld(registry):
     hlotag.register_key("mine", derived="drop")
     hlotag.register_key("eyes", compiler=False)
-    found = [{"mine": "1", "eyes": "2", "free": "3", "ragged_dot_tiling": "4", "MUST_FUSE": "5"}]
-    assert withheld_keys(found, ("*",), keys.fingerprint()) == {"eyes"}
-    assert withheld_keys(found, ("m*",), keys.fingerprint()) == set()
+    hlotag.register_key("given", compiler=True)
+    found = [dict.fromkeys(("mine", "eyes", "given", "free", "ragged_dot_tiling", "MUST_FUSE", "_new", "xla_new"), "1")]
+    assert withheld_keys(found, ("*",), keys.fingerprint(), "tpu") == {"eyes"}
+    assert withheld_keys(found, ("*",), keys.fingerprint(), "cuda") == {"eyes", "mine", "free"}
+    assert withheld_keys(found, ("m*",), keys.fingerprint(), "cuda") == {"mine"}
     of_libraries = {"backend_config": "{}", "ragged_dot_tiling": "8,8,8", "xla_metadata_payload": "{}"}
     assert restorable({**of_libraries, "k": "v"}) == {"k": "v"}, "an entry of a library is left to XLA"
     with hlotag.stage():
-        (effect,) = hlotag.audit(jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"eyes": "1"})).lower(X)).effects
+        audit = hlotag.audit(jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"eyes": "1"})).lower(X))
+    (effect,) = audit.effects
+    assert any("XLA reads no key eyes:" in note for note in audit.notes)
     assert (effect.key, effect.value) == ("eyes", "1") and "withheld" in str(effect)
 
 
@@ -379,7 +383,7 @@ def test_a_new_policy_traces_functions_again(registry):
     assert backward() == (before, plain)
     hlotag.register_key("mine", derived="drop")
     after, other = backward()
-    assert before > after == 0 and plain != other and other.keys == "('mine', 'drop', True)"
+    assert before > after == 0 and plain != other and other.keys == "('mine', 'drop', None)"
 
 
 ROOT = Path(__file__).parent.parent

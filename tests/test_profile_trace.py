@@ -64,7 +64,7 @@ def step(number: int, start: float, duration: float) -> traces.Event:
 
 def profiled(tmp_path: Path, planes: traces.Planes, by: Any = None, program: Program = PROGRAM) -> Profile:
     file = traces.write(tmp_path, planes)
-    found = profile_of(program, trace.read(file, program.name, program.kernels), by, may_warm_up=True)
+    found = profile_of(program, program.read(file), by, may_warm_up=True)
     for key in {row.key for row in found.rows if row.key}:
         assert sum(row.seconds for row in found.rows if row.key in ("", key)) == pytest.approx(found.total_seconds)
         assert sum(row.share for row in found.rows if row.key in ("", key)) == pytest.approx(1)
@@ -231,8 +231,24 @@ def test_kernels_of_a_gpu(tmp_path):
     layers = {("0", "forward"): 3, ("1", "backward"): 1, ("1", "forward"): 2}
     rest = {("command buffers", ""): 1, ("without a name", ""): 1, ("no instruction", ""): 2}
     assert milliseconds(found) == layers | rest
-    alike = program_of("m", [], [Instruction(name, "dot", ops=(0,)) for name in ("dot.1", "dot.2", "dot-2")])
-    assert alike.kernels == {"dot_1": "dot.1"}
+    inside = Instruction("sort.5", "sort", "fusion.9", (0,))
+    alike = program_of("m", [], [*(Instruction(name, "dot", ops=(0,)) for name in ("dot.1", "dot.2", "dot-2")), inside])
+    assert alike.kernels == {"dot_1": "dot.1", "sort_5": "fusion.9", "fusion_9": "fusion.9"}
+
+
+def test_runs_on_a_gpu_begin_with_what_runs_once(tmp_path):
+    """A product may be two kernels, what a loop runs comes often, and another program's graph has kernels of the same name."""
+    ours, graph = {"hlo_module": "jit_step"}, {"hlo_module": "jit_other", "cuda_graph_id": 3}
+
+    def run(start: int) -> list[traces.Event]:
+        names = [("dot.1", 0), ("sine.1", 1), ("sine.1", 2), ("fusion.1", 3)]
+        return [("k", (start + at) * MS, MS, ours | {"hlo_op": name}) for name, at in names]
+
+    stream = [*run(0), ("fusion_1", 5 * MS, MS, graph), *run(8), *run(20)]
+    sort = Instruction("sine.1", "sine", ops=(6,), phase="forward", effort=1)
+    program = program_of("jit_step", TAGS, [*INSTRUCTIONS[:6], sort])
+    found = profiled(tmp_path, {"/device:GPU:0": {"Stream #1(Compute)": stream}}, program=program)
+    assert found.steps == pytest.approx((4e-3, 4e-3, 4e-3))
 
 
 def test_instructions_of_a_tpu(tmp_path):

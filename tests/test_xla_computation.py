@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`xla_computation`: parameters, collectives and tags, beyond the examples of docs/xla_computation.md."""
+"""`xla_computation`: parameters, collectives and tags, beyond the examples of docs/xla.md."""
 
 import collections
 import functools

@@ -213,15 +213,15 @@ class Times:
 
 
 def clock(folder: Path, module_name: str, module: Module, last: int) -> Times:
-    """Measures the mean of the last steps of a trace on CPU: at each instant, each thread that runs has an equal part.
+    """Measures the mean of the last steps of a trace: at each instant, each thread or stream that runs has an equal part.
 
     An event that holds events of others has no time but what they leave. A loop whose body has events is not counted itself.
     """
     file = max(folder.rglob("*.xplane.pb"), key=lambda each: each.stat().st_mtime_ns)
-    devices: dict[int, list[tuple[float, float, int, str]]] = defaultdict(list)
+    devices: dict[object, list[tuple[float, float, int, str]]] = defaultdict(list)
     steps: list[tuple[float, float]] = []
     ends: dict[object, float] = {}
-    starts: dict[object, tuple[int, int]] = {}
+    starts: dict[object, tuple[object, int]] = {}
     lane = 0
     for plane in ProfileData.from_serialized_xspace(file.read_bytes()).planes:
         for line in plane.lines:
@@ -229,7 +229,7 @@ def clock(folder: Path, module_name: str, module: Module, last: int) -> Times:
             for event in line.events:
                 stats = dict(event.stats)
                 if stats.get("hlo_module") == module_name and "hlo_op" in stats:
-                    device = stats.get("device_ordinal", 0)
+                    device = stats.get("device_ordinal", plane.name)
                     starts[stats.get("_p")] = device, len(devices[device])
                     devices[device].append((event.start_ns, event.end_ns, lane, str(stats["hlo_op"])))
                 elif event.name.startswith("end: "):
@@ -301,7 +301,7 @@ def judge(module: Module, times: Times, profile: hlotag.profiles.Profile) -> Ver
     assert profile.program is not None
     wrong = untold = 0.0
     for name, seconds in times.of.items():
-        truth = shares_of(module, name)
+        truth = shares_of(module, name) if name in module.instructions else None
         if truth is None:
             untold += seconds
             continue

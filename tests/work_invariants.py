@@ -8,7 +8,7 @@ from hlotag.audits.model import kernels
 from hlotag.hlo import HloModule
 from hlotag.profiles.program import Program
 
-_PRODUCTS = {"dot_general", "convolution"}
+_PRODUCTS = {"dot_general", "convolution", "ragged_dot"}
 _HOLD = {"dot", "convolution", "custom-call"}  # A library multiplies in a custom call.
 
 
@@ -21,6 +21,12 @@ def find_products_not_held(audit: Audit, module: HloModule) -> set[str]:
     said = {k.name for k in kernels(audit) for op in k.ops if op.name.rpartition(".")[2] in _PRODUCTS}
     assert said or not any(opcodes & {"dot", "convolution"} for opcodes in found.values())
     return {name for name in said if _HOLD.isdisjoint(found.get(name, ()))}
+
+
+def find_products_of_others(audit: Audit) -> set[str]:
+    """The products of the module that are said to compute something else."""
+    products = (each for each in audit.instructions if each.opcode == "dot" and each.ops)
+    return {each.name for each in products if audit.ops[each.ops[0]].name.rpartition(".")[2] not in _PRODUCTS}
 
 
 def find_fusions_that_disagree(audit: Audit, module: HloModule, key: str, slack: float = 0.0) -> list[tuple[str, str]]:

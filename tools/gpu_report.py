@@ -30,6 +30,8 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "examples" / "effects"), str(ROOT / "tests")]
 RECIPES = ("must_fuse", "stream", "offload")
 REPEATS, SECONDS = 20, 2.0
+# In a command buffer, events have the names of kernels, and no arguments.
+OPTIONS = {"gpu": {"xla_gpu_enable_command_buffer": ""}}
 
 Row = tuple[str, str, str]
 
@@ -59,7 +61,7 @@ def profile() -> Iterator[Row]:
     """Which names of a profile have tags, and the time of each layer."""
     arguments = jnp.ones((512, 512)), jnp.ones((512, 512))
     with hlotag.stage(op_names=["layer"]):
-        step = jax.jit(jax.grad(layers)).lower(*arguments).compile()
+        step = jax.jit(jax.grad(layers)).lower(*arguments).compile(OPTIONS.get(jax.default_backend()))
     jax.block_until_ready(step(*arguments))
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):

@@ -26,9 +26,9 @@ key that looks like one below (`group`, `_scheduling_group`) warns once at the l
 
 - **Read by**: the compilers that the key makes compile a program differently. *Not seen*: XLA's source or JAX says that
   the compiler reads the key, and the compiled program was the same. [What each compiler
-  reads](effects.md#what-each-compiler-reads) has the evidence.
+  reads](ahead_of_time.md#what-each-compiler-reads) has the evidence.
 - **Given back**: the compilers that read the key after their optimizations. Where these drop the tag, the
-  [HLO stage](hlo.md) gives it back before it is read.
+  [HLO stage](how_it_works.md#the-hlo-stage) gives it back before it is read.
 - **Derived**: what operations that autodiff derives get when `grad=` is not given: the `same` entry, or none (`drop`).
 - **How to**: [scheduling groups](scheduling_groups.md), [offload](offload.md), [must-fuse](must_fuse.md).
 

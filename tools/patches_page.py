@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/patches.md from the patches of JAX in python/hlotag/_compat.
+"""Writes the table of docs/compatibility.md with the patches of JAX in python/hlotag/_compat.
 
 Run in an environment that hlotag is installed in, with the newest supported jax, after a change to a patch.
 """
@@ -10,26 +10,11 @@ from pathlib import Path
 
 from hlotag.lowering import staging
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "patches.md"
-
-_PAGE = """\
-<!-- Made by tools/patches_page.py from python/hlotag/_compat; do not edit. -->
-# What hlotag changes in JAX
-
-hlotag wraps these attributes of JAX when a process has its first stage. The wrappers stay. Each calls the function that
-it found. Without a stage they only pass arguments on, but for two things: what was traced in a stage is lowered without
-hlotag's own entries, and what was lowered in a stage is compiled in that stage. Importing hlotag wraps none. JAX has no
-public hook at any of these places.
-`xla_metadata_value_p` is a primitive of `jax._src.xla_metadata`.
-
-hlotag also registers two things with JAX: its folder, so that locations and tracebacks leave out its frames, and one
-function with each XLA compiler in use.
-
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "compatibility.md"
+BEGIN, END = "<!-- patches -->\n", "<!-- end of patches -->\n"
+_HEAD = """
 | Attribute | What for | Without the wrapper | Upstream issue |
 |---|---|---|---|
-"""
-_NOTES = """
-[A JAX that changed one of them](compatibility.md#a-jax-that-hlotag-does-not-know) turns the stage off, with a warning.
 """
 
 
@@ -37,7 +22,8 @@ def render() -> str:
     """The page. Which entries of a table of JAX's are wrapped depends on its version, so the table is one row."""
     named = ((patch.target.partition("[")[0], patch.purpose) for patch in staging.PATCHES)
     rows = (f"| `{name}` | {of.use} | {of.without} | {of.issue or 'none'} |\n" for name, of in named)
-    return _PAGE + "".join(dict.fromkeys(rows)) + _NOTES
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    return before + BEGIN + _HEAD + "".join(dict.fromkeys(rows)) + "\n" + END + rest.partition(END)[2]
 
 
 if __name__ == "__main__":

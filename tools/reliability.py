@@ -33,8 +33,8 @@ What was tried to break hlotag, and what broke.
 - **wrong result**: other numbers, an invalid module, a tag where none belongs, a pass that changes its own result when
   it runs again, or two different results for a module and its copy.
 - **loss**: an old file, a tag or a module that is gone after a failure.
-- **found**: what these runs found. All of it is mended, with a test each ([the list](#found-and-mended)). The counts
-  before it are of runs after the mending.
+- **found**: what these runs found. All of it is mended: `fuzz/findings.toml` names the test of each. The counts before
+  it are of runs after the mending.
 
 | tried | inputs | faults | crashes | wrong results | losses | found | minutes |
 |---|--:|--:|--:|--:|--:|--:|--:|
@@ -50,12 +50,10 @@ TAIL = """
   characters, and cycles of calls. It runs each at a quarter of the size, too: time must grow slower than the square.
 - `python tools/reliability.py --faults` runs the tests that break files, disks, caches, libraries and passes.
   It counts each test as one fault; a few of them test the undisturbed case.
-- `tools/jax_tests.sh` runs JAX's own tests in the stage, and with a rule for every operation. The rule held tracers in
-  4 of `checkify_test.py`: mended, with a test.
-- With jax 0.12 and JAX's tests of 8 August 2026, 1,516 tests of 14 files pass without hlotag and ran with the rule too:
-  37 fail. 34 compare texts with tags: 27 of `xla_metadata_test.py`, 7 of `api_test.py`. 3 count
-  [lowerings](differences.md#known-limits). Of these tests 412 ran in the stage: 6 of `xla_metadata_test.py` fail, which
-  [want a tag on fewer operations](differences.md).
+- `tools/jax_tests.sh` runs JAX's own tests in the stage, and with a rule for every operation. With jax 0.12 and JAX's
+  tests of 8 August 2026, 1,516 tests of 14 files pass without hlotag and ran with the rule too: 37 fail. 34 compare
+  texts with tags, and 3 count [lowerings](migrating.md#known-limits). Of these tests 412 ran in the stage: 6 fail,
+  which [want a tag on fewer operations](migrating.md#where-hlotag-differs-from-jaxs-own-tagging).
 - Other libraries' tests with a rule for every operation, parts of each: Flax 330, Equinox 161, chex 158, Lineax 48,
   distrax 15, diffrax 7, optax 7. One of Equinox fails: it counts lowerings.
 
@@ -79,13 +77,7 @@ def render() -> str:
     rows = [_row(name, outcome, len(found.get(name, ()))) for name, outcome in outcomes.items()]
     total = Outcome(*(sum(values) for values in zip(*(vars(o).values() for o in outcomes.values()), strict=True)))
     rows.append(_row("**all**", total, sum(map(len, found.values()))))
-    mended = "\n".join(_findings(name, found[name]) for name in sorted(found))
-    return "\n".join([HEAD + "\n".join(rows), TAIL, "## Found and mended", "", mended])
-
-
-def _findings(name: str, found: list[dict[str, str]]) -> str:
-    items = [f"- {one['what'][0].upper()}{one['what'][1:]}:\n  `{one['kept']}`" for one in found]
-    return "\n".join([f"**{name}**", "", *items, ""])
+    return HEAD + "\n".join(rows) + "\n" + TAIL
 
 
 def _row(name: str, o: Outcome, found: int) -> str:

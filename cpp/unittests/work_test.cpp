@@ -1,107 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/hlo/work.h"
 
-#include "hlo/fields.h"
-#include "hlotag/hlo/wire.h"
+#include "hlo_text.h"
 #include "testing.h"
 
-using namespace hlotag;
 using namespace hlotag::hlo;
+using hlotag::testing::HloText;
 
 namespace {
 
-constexpr uint64_t kF32 = 11;
+/// The work of the instructions of a module, by name.
+class Measured {
+public:
+  explicit Measured(const std::string &module)
+      : text_(module), work_(measureWork(Module(text_.data))) {}
+  const Work &operator[](const std::string &name) const { return work_[text_.number(name)]; }
 
-std::string shape(const std::vector<uint64_t> &dimensions) {
-  std::string message;
-  wire::append(message, fields::shape::kElementType, kF32);
-  for (uint64_t size : dimensions)
-    wire::append(message, fields::shape::kDimensions, size);
-  return message;
-}
-
-struct Made {
-  uint64_t id;
-  std::string_view opcode;
-  std::vector<uint64_t> dimensions, operands, called;
+private:
+  HloText text_;
+  std::vector<Work> work_;
 };
-
-std::string instruction(const Made &made, std::string_view more = {}) {
-  std::string message(more);
-  wire::append(message, fields::instruction::kId, made.id);
-  wire::append(message, fields::instruction::kOpcode, made.opcode);
-  wire::append(message, fields::instruction::kShape, shape(made.dimensions));
-  for (uint64_t operand : made.operands)
-    wire::append(message, fields::instruction::kOperandIds, operand);
-  for (uint64_t computation : made.called)
-    wire::append(message, fields::instruction::kCalledIds, computation);
-  return message;
-}
-
-std::string computation(uint64_t id, uint64_t root, const std::vector<std::string> &instructions) {
-  std::string message;
-  wire::append(message, fields::computation::kId, id);
-  wire::append(message, fields::computation::kRootId, root);
-  for (const std::string &each : instructions)
-    wire::append(message, fields::computation::kInstructions, each);
-  return message;
-}
-
-std::vector<Work> measure(uint64_t entry, const std::vector<std::string> &computations) {
-  std::string message;
-  wire::append(message, fields::module::kEntryId, entry);
-  for (const std::string &each : computations)
-    wire::append(message, fields::module::kComputations, each);
-  return measureWork(Module(message));
-}
 
 } // namespace
 
 TEST(work_of_a_product_is_two_flops_for_each_pair) {
-  std::string dimensions, dot;
-  wire::append(dimensions, fields::dot::kLhsContracting, uint64_t(1));
-  wire::append(dot, fields::instruction::kDotDimensions, dimensions);
-  std::vector<Work> work =
-      measure(1, {computation(1, 3,
-                              {instruction({1, "parameter", {4, 8}, {}, {}}),
-                               instruction({2, "parameter", {8, 16}, {}, {}}),
-                               instruction({3, "dot", {4, 16}, {1, 2}, {}}, dot)})});
-  CHECK_EQ(work[0].effort(), uint64_t(0));
-  CHECK_EQ(work[2].flops, uint64_t(2 * 4 * 16 * 8));
-  CHECK_EQ(work[2].bytes, uint64_t(4 * 4 * 16));
+  Measured work(R"(
+    main:
+      x = parameter[4,8]
+      y = parameter[8,16] index=1
+      d = dot[4,16](x, y) contracting=1)");
+  CHECK_EQ(work["x"].effort(), uint64_t(0));
+  CHECK_EQ(work["d"].flops, uint64_t(2 * 4 * 16 * 8));
+  CHECK_EQ(work["d"].bytes, uint64_t(4 * 4 * 16));
+}
+
+TEST(work_of_a_product_of_a_library_is_in_its_configuration) {
+  Measured work(R"(
+    main:
+      x = parameter[4,8]
+      y = parameter[8,16] index=1
+      d = custom-call[4,16](x, y) target=__cublas$gemm config="lhs_contracting_dimensions":["1"]
+      o = custom-call[4,16](x, y) target=mine)");
+  CHECK_EQ(work["d"].flops, uint64_t(2 * 4 * 16 * 8));
+  CHECK_EQ(work["o"].flops, uint64_t(0));
 }
 
 TEST(work_within_a_fusion_reaches_no_memory) {
-  std::vector<Work> work = measure(2, {computation(1, 3,
-                                                   {instruction({1, "parameter", {64}, {}, {}}),
-                                                    instruction({2, "broadcast", {64}, {1}, {}}),
-                                                    instruction({3, "add", {64}, {1, 2}, {}})}),
-                                       computation(2, 5,
-                                                   {instruction({4, "parameter", {64}, {}, {}}),
-                                                    instruction({5, "fusion", {64}, {4}, {1}})})});
-  CHECK_EQ(work[1].effort(), uint64_t(0)); // Stays in the fusion.
-  CHECK_EQ(work[2].flops, uint64_t(64));
-  CHECK_EQ(work[2].bytes, uint64_t(256));  // Is the fusion's result.
-  CHECK_EQ(work[4].effort(), uint64_t(0)); // What is in it has the work.
+  Measured work(R"(
+    fused:
+      p = parameter[64]
+      b = broadcast[64](p)
+      a = add[64](p, b)
+    main:
+      x = parameter[64]
+      f = fusion[64](x) calls=fused)");
+  CHECK_EQ(work["b"].effort(), uint64_t(0)); // Stays in the fusion.
+  CHECK_EQ(work["a"].flops, uint64_t(64));
+  CHECK_EQ(work["a"].bytes, uint64_t(256));  // Is the fusion's result.
+  CHECK_EQ(work["f"].effort(), uint64_t(0)); // What is in it has the work.
 }
 
 TEST(work_of_a_gather_is_what_it_reads) {
-  std::vector<Work> work = measure(1, {computation(1, 2,
-                                                   {instruction({1, "parameter", {1000}, {}, {}}),
-                                                    instruction({2, "gather", {10}, {1}, {}})})});
-  CHECK_EQ(work[1].flops, uint64_t(0));
-  CHECK_EQ(work[1].bytes, uint64_t(40));
-  CHECK_EQ(work[1].effort(), uint64_t(10));
+  Measured work("main:\n x = parameter[1000]\n g = gather[10](x)");
+  CHECK_EQ(work["g"].flops, uint64_t(0));
+  CHECK_EQ(work["g"].bytes, uint64_t(40));
+  CHECK_EQ(work["g"].effort(), uint64_t(10));
 }
 
 TEST(work_that_is_applied_belongs_to_who_applies_it) {
-  std::vector<Work> work =
-      measure(2, {computation(1, 2,
-                              {instruction({1, "parameter", {}, {}, {}}),
-                               instruction({2, "add", {}, {1, 1}, {}})}),
-                  computation(2, 4,
-                              {instruction({3, "parameter", {100}, {}, {}}),
-                               instruction({4, "reduce", {10}, {3, 3}, {1}})})});
-  CHECK_EQ(work[1].effort(), uint64_t(0));
-  CHECK_EQ(work[3].flops, uint64_t(90));
+  Measured work(R"(
+    sum:
+      p = parameter
+      s = add(p, p)
+    main:
+      x = parameter[100]
+      r = reduce[10](x, x) calls=sum)");
+  CHECK_EQ(work["s"].effort(), uint64_t(0));
+  CHECK_EQ(work["r"].flops, uint64_t(90));
 }

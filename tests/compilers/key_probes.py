@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which keys of the catalogue does a compiler read? For each a program of which a reader of the key makes something else.
 
-python tests/compilers/key_probes.py    # the table of docs/effects.md; takes the packages of make test-compilers, and minutes
+python tests/compilers/key_probes.py    # docs/ahead_of_time.md; takes the packages of make test-compilers, and minutes
 python tests/compilers/key_probes.py --late    # the keys that are read after PRE_SCHEDULER, by compiler
 
 The same program is compiled with the key and with one that nobody reads. What differs, or fails with one of them only, shows a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tags change in XLA's compilers for GPU and TPU: the rows of docs/effects.md, a small program for each key."""
+"""What tags change in XLA's compilers for GPU and TPU: the rows of docs/ahead_of_time.md, a small program for each key."""
 
 import re
 from functools import partial

@@ -9,7 +9,7 @@ import hlotag
 from hlotag.audits.collect import Audited, audit_and_compile
 from hlotag.hlo.module import of_executable
 from time_programs import PROGRAMS
-from work_invariants import find_fusions_that_disagree, find_products_not_held
+from work_invariants import find_fusions_that_disagree, find_products_not_held, find_products_of_others
 
 # XLA merges operations of two parts into one instruction, whose tag is the first one's, and whose work both share.
 _MERGED = 0.05
@@ -25,8 +25,9 @@ def program(request, compiler) -> Audited:
         return audit_and_compile(function, compiler.shapes(arguments), {})
 
 
-def test_no_kernel_has_a_product_that_it_does_not_hold(program):
+def test_products_are_where_products_are_computed(program):
     assert find_products_not_held(program.audit, of_executable(program.compiled)[0]) == set()
+    assert find_products_of_others(program.audit) == set()
 
 
 def test_a_fusion_has_the_tag_of_most_work_in_it(program):

@@ -52,7 +52,9 @@ Numbers findPartOfContraction(Join &join, size_t i) {
   Numbers parts;
   for (int64_t number : facts[i].wanted) {
     int64_t source = facts.operations.findSource(number, facts.kind(*whole));
-    if (source != kNone && facts.operations.kind(source).heavy == Heavy::Contraction)
+    // Users may want the product that takes the slice, if XLA expanded that one.
+    if (source != kNone && facts.operations.kind(source).heavy == Heavy::Contraction &&
+        facts.operations.numElements(source) == facts.size(i))
       parts.push_back(source);
   }
   if (parts.size() != 1)
@@ -113,6 +115,50 @@ Numbers findMove(Join &join, size_t i) {
   return {tagged == found.end() ? found[0] : *tagged};
 }
 
+/// Returns the products of the program that no instruction is known to compute.
+Numbers findUncomputedProducts(const Facts &facts) {
+  std::vector<bool> isComputed(facts.operations.size());
+  for (size_t i : facts.order)
+    if (facts.kind(i).heavy == Heavy::Contraction || facts.kind(i).heavy == Heavy::CustomCall)
+      for (int64_t number : facts[i].ids)
+        isComputed[size_t(number)] = true;
+  Numbers found;
+  for (size_t number = 0; number < isComputed.size(); ++number)
+    if (!isComputed[number] && facts.operations.kind(int64_t(number)).heavy == Heavy::Contraction)
+      found.push_back(int64_t(number));
+  return found;
+}
+
+/// Returns the product that an instruction is, or whose parts it sums up.
+size_t findSummed(const Facts &facts, size_t i) {
+  auto operand = [&](size_t user) {
+    return facts.module.findSource(elementAt(facts.module.instructions[user].operands, 0));
+  };
+  if (facts.kind(i).heavy != Heavy::Reduce)
+    return i;
+  for (i = operand(i); facts.kind(i).is(kReshapes); i = operand(i)) {
+  }
+  return i;
+}
+
+/// GPU's compiler may divide a product into parts and sum them up, all without a name.
+Numbers findOnlyProduct(Join &join, size_t i) {
+  const Facts &facts = join.facts;
+  size_t product = findSummed(facts, i);
+  if (facts.kind(product).heavy != Heavy::Contraction || !facts[i].ids.empty() ||
+      !facts[product].ids.empty())
+    return {};
+  if (!join.uncomputed)
+    join.uncomputed = findUncomputedProducts(facts);
+  Numbers found;
+  for (int64_t number : *join.uncomputed) {
+    uint64_t size = facts.operations.numElements(number);
+    if (size != 0 && facts.size(product) % size == 0)
+      found.push_back(number);
+  }
+  return found.size() == 1 ? found : Numbers();
+}
+
 /// Returns the operations that become `i`: those of a list, or those whose value they move.
 template <Numbers Fact::*list> Numbers findSources(Join &join, size_t i) {
   Facts &facts = join.facts;
@@ -155,14 +201,23 @@ Numbers findInWrapper(Join &join, size_t i) {
 }
 
 /// Looks through copies without a name, which XLA inserted.
+const Numbers &findCopied(const Facts &facts, size_t i) {
+  while (facts.kind(i).is(kCopies) && facts[i].ids.empty())
+    i = facts.module.findSource(elementAt(facts.module.instructions[i].operands, 0));
+  return facts[i].ids;
+}
+
 Numbers findRoot(Join &join, size_t i) {
   const Facts &facts = join.facts;
   if (!facts.kind(i).is(kWraps))
     return {};
   size_t root = facts.module.findWrapped(i);
-  while (facts.kind(root).is(kCopies) && facts[root].ids.empty())
-    root = facts.module.findSource(elementAt(facts.module.instructions[root].operands, 0));
-  return facts[root].ids;
+  if (!facts.kind(root).is(kTuple))
+    return findCopied(facts, root);
+  for (size_t result : facts.module.instructions[root].operands)
+    if (const Numbers &found = findCopied(facts, result); !found.empty())
+      return found;
+  return {};
 }
 
 Numbers findCaller(Join &join, size_t i) {
@@ -205,6 +260,8 @@ constexpr JoinRule kRules[] = {
      "transpose(a) [f/dot_general]", findMove},
     {Step::Flow, "behind", "what has the name of a move behind it: what that move moves",
      "dot(a, b) [f/transpose]", findSources<&Fact::ids>},
+    {Step::Flow, "only", "a product without a name, or the sum of its parts: the one that is left",
+     "dot(a, b) []", findOnlyProduct},
     {Step::Flow, "wanted", "others: the operation whose value the users take",
      "sine(dot(a, b) []) [f/sin]", findSources<&Fact::wanted>},
     {Step::Flow, "swapped", "the same, where XLA swapped the operands of a user",
@@ -216,7 +273,7 @@ constexpr JoinRule kRules[] = {
 
     {Step::Computed, "heaviest", "a fusion or asynchronous pair: those of the heaviest in it",
      "fusion(a, b), calls={dot, add} [f/add]", findInWrapper},
-    {Step::Computed, "root", "the same, with nothing heavy in it: those of its root",
+    {Step::Computed, "root", "the same, with nothing heavy in it: those of its first result",
      "fusion(a), calls={copy(add)} []", findRoot},
     {Step::Computed, "body", "nameless in the body of a reduction, sort or scatter: its caller's",
      "reduce(x, 0), to_apply={add []} [f/reduce_sum]", findCaller},

@@ -6,6 +6,7 @@
 #include "uses.h"
 
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,7 +24,8 @@ struct Join {
   const std::vector<std::vector<size_t>> callers; ///< by computation: whose body it is
   /// By opcode and channel, the last piece of a nameless collective.
   std::map<std::pair<size_t, int64_t>, size_t> pieces;
-  std::string_view without; ///< the name of a rule that finds nothing
+  std::optional<Numbers> uncomputed; ///< the products that no instruction is known to compute
+  std::string_view without;          ///< the name of a rule that finds nothing
 };
 
 /// A rule finds the operations of some instructions. In each step the first rule that finds any

@@ -115,6 +115,7 @@ constexpr Renaming kRenamed[] = {
     {"if", "conditional"},
     {"manual_computation", "call"},
     {"optimization_barrier", "opt-barrier"},
+    {"ragged_dot", "dot"},
     {"real_dynamic_slice", "slice"},
 };
 
@@ -178,13 +179,13 @@ const Row *findRow(std::string_view opcode) {
 std::string opcodeOf(std::string_view name) {
   size_t dot = name.rfind('.');
   std::string base(name.substr(dot + 1)); // all of it if there is no dot
+  for (auto [operation, opcode] : kRenamed)
+    if (dot != name.npos && base == operation)
+      return std::string(opcode);
   if (contains(kOpaque, base) || name.substr(0, dot) == "chlo")
     return {};
   if (dot == name.npos)
     return base;
-  for (auto [operation, opcode] : kRenamed)
-    if (base == operation)
-      return std::string(opcode);
   std::replace(base.begin(), base.end(), '_', '-');
   return base;
 }

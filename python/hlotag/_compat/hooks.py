@@ -80,7 +80,7 @@ class Patch:
         name: The attribute, a function; or the primitive.
         parameters: What the wrapper passes to the function by position, as text of a `def`.
         wrap: Makes the wrapper from the function.
-        purpose: What `docs/patches.md` says about the patch.
+        purpose: What `docs/compatibility.md` says about the patch.
         rules: The name of the dictionary.
 
     Raises:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlotag import _compat
+from hlotag._text import list_some
 from hlotag._util import interrupts
 from hlotag._util.arguments import check_flag, check_no_parameters, show
 from hlotag._util.groups import group
@@ -315,6 +316,7 @@ def compile_and_audit(
             tags_found = states.find()
         in_memory = read_memory(Path(folder), module, states.instructions) if memory else None
         notes += [_NO_BUFFERS] if memory and in_memory is None else []
+        notes += _note_withheld(records[-1].withheld) if records else []
     made = Audit(
         name=read.name,
         ops=states.ops,
@@ -328,6 +330,15 @@ def compile_and_audit(
     )
     tagged = _Compiled(module, memory_of(executable))
     return _with_effects(made, read, tagged, compiled if compare else None, states.history.merged), executable
+
+
+def _note_withheld(withheld: Sequence[str]) -> list[str]:
+    """A note that names the keys which the compiler did not get."""
+    return [
+        f"XLA reads no key {list_some(withheld)}: the HLO stage wrote these tags after XLA's passes, which did not see them. "
+        f"hlotag.register_key({key!r}, compiler=True) shows them the key."
+        for key in withheld[:1]
+    ]
 
 
 def _is_open(tag: Tag) -> bool:
@@ -393,13 +404,8 @@ def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | N
     }
     after = {i.name: i.entries for i in record.after.instructions()}
     left = {i.name for i in module.instructions()}
-    # XLA removes barriers and the glue around them after the stage. Data flow is no evidence for a nameless instruction to which
-    # XLA left no entries.
-    joined = {
-        i: numbers if i.attributes or kind_of(i.opcode) == Kind.HEAVY else tuple([n for n in numbers if n in found.named[i]])
-        for i, numbers in found.joined.items()
-        if i.name in left or kind_of(i.opcode) != Kind.GLUE
-    }
+    # XLA removes barriers and the glue around them after the stage.
+    joined = {i: numbers for i, numbers in found.joined.items() if i.name in left or kind_of(i.opcode) != Kind.GLUE}
     return dataclasses.replace(found, joined=joined, equal=equal, restored=after, last=module)
 
 

@@ -311,7 +311,7 @@ def _find_refused(audit: Findings) -> Iterator[Problem]:
             count=len(numbers),
             why=f"{example}{effects[0].details}.",
             effect=f"The compiler did not do what the key asks for: {_asks(keys.lookup(name)) or name}",
-            advice='The page "Did it take effect?" of the documentation says what each compiler does.',
+            advice='The page "Compile for a GPU or TPU without one" says what each compiler does.',
             tags=tuple(numbers),
         )
 

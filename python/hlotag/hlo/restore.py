@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tags that an HLO instruction gets, by the rules of docs/hlo.md."""
+"""The tags that an HLO instruction gets, by the rules of docs/how_it_works.md."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def restorable(entries: Entries, patterns: tuple[str, ...] = ("*",)) -> dict[str
     return {key: value for key, value in entries.items() if _is_restorable(key, patterns)}
 
 
-def withheld_keys(entries: Iterable[Entries], patterns: tuple[str, ...], fingerprint: str) -> set[str]:
-    """The keys of tags that match a pattern and that the compiler does not get, by the `keys.fingerprint` of the stage."""
-    withheld = keys.withheld_in(fingerprint)
-    return {key for found in entries for key in restorable(found, patterns) if key in withheld}
+def withheld_keys(entries: Iterable[Entries], patterns: tuple[str, ...], fingerprint: str, platform: str) -> set[str]:
+    """The keys of tags that match a pattern and that a compiler does not get, by the `keys.fingerprint` of the stage."""
+    present = {key for found in entries for key in restorable(found, patterns)}
+    return {key for key in present if keys.is_withheld(key, platform, fingerprint)}
 
 
 def restore(module: bytes, program: _core.Program, rules: Rules, *, keeps_numbers: bool = False) -> bytes:

@@ -5,8 +5,8 @@ XLA compiles a copy of a prepared module, whose operations are numbered (`hlo.or
 callback gets the HLO module. The numbers tell which operations an instruction came from; the callback restores its tags and
 removes the numbers. So JAX's caches, texts, exports and executables contain no numbers.
 
-All tags reach the compiler, except keys that were registered with `compiler=False`. The copy has none of these; the callback
-writes them.
+All tags reach the compiler, except keys that it does not read and that would cost something (`keys.is_withheld`). The copy has
+none of these; the callback writes them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -52,6 +52,7 @@ class Record:
         ids: By instruction name, the numbers of the operations that the instruction came from.
         after: The module with restored tags, in fusions too. Instructions have the same names in `before` and in the executable.
         inserted: The rules for collectives that XLA inserted.
+        withheld: The keys that the compiler did not get.
     """
 
     origins: Origins
@@ -59,6 +60,7 @@ class Record:
     ids: dict[str, tuple[int, ...]]
     after: HloModule
     inserted: InsertedRules
+    withheld: Sequence[str]
 
 
 recorded: Kept[Record] = Kept("hlotag_records")
@@ -109,7 +111,7 @@ class _Restoration:
 
     def __init__(self, module: ir.Module, stage: Stage, backend: Any, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
-        _withhold(self.origins, stage)
+        self._withheld = _withhold(self.origins, stage, backend.platform)
         self.error: Exception | None = None
         self.was_called = False
         self._stage = stage
@@ -166,7 +168,7 @@ class _Restoration:
             before = HloModule(module)
             ids = {instruction.name: numbers for instruction, numbers in join(before, self.origins).items()}
             after = HloModule(self._with_tags(module, repeats=True))
-            self._records.append(Record(self.origins, before, ids, after, self.inserted))
+            self._records.append(Record(self.origins, before, ids, after, self.inserted, self._withheld))
         return self._with_tags(module, repeats=keys.backend_of(self._backend.platform) not in _REUSE_KERNELS)
 
     def _with_tags(self, module: bytes, *, repeats: bool) -> bytes:
@@ -197,13 +199,15 @@ class _Restoration:
 _REUSE_KERNELS = ("cpu", "gpu")
 
 
-def _withhold(origins: Origins, stage: Stage) -> None:
-    """Removes tags that are registered with `compiler=False`, so that they do not affect what XLA does.
+def _withhold(origins: Origins, stage: Stage, platform: str) -> list[str]:
+    """Removes the tags that the compiler does not get, so that they do not affect what XLA does, and returns their keys.
 
     Attributes keep TPU's compiler from combining collectives, and GPU's and CPU's from making one kernel of equal fusions.
     """
-    if withheld := withheld_keys(origins.program.entries(), stage.hlo, stage.keys):
-        run_passes(origins.module, f"hlotag-strip{{keys={','.join(quote(key) for key in sorted(withheld))}}}", verify=False)
+    withheld = sorted(withheld_keys(origins.program.entries(), stage.hlo, stage.keys, platform))
+    if withheld:
+        run_passes(origins.module, f"hlotag-strip{{keys={','.join(map(quote, withheld))}}}", verify=False)
+    return withheld
 
 
 Observer = Callable[["ir.Module", str, Callable[["ir.Module", Mapping[str, Any]], Any]], Any]

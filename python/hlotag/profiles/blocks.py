@@ -157,7 +157,7 @@ def _wait_for_programs() -> None:
 
 def _profile(audit: Audit, file: Path, by: Grouping | None) -> Profile:
     program, note = Program(audit), ""
-    devices = trace.read(file, program.name, program.kernels)
+    devices = program.read(file)
     try:
         program.grouping(by)
     except ArgumentError as error:

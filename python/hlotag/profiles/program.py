@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from hlotag._text import list_some
 from hlotag._util.groups import group
@@ -14,6 +15,8 @@ from hlotag.audits.grouping import TAG, Grouping, list_keys, make_reader, read_v
 from hlotag.audits.model import Instruction, Op
 from hlotag.audits.report import Reported
 from hlotag.errors import ParseError
+from hlotag.profiles import trace
+from hlotag.profiles.trace import Device
 
 # Part of the time in instructions that the audit lacks, from which a trace is of another program.
 _MOST_UNKNOWN = 0.01
@@ -68,9 +71,22 @@ class Program:
 
     @cached_property
     def kernels(self) -> dict[str, str]:
-        """By the name of a GPU's kernel, the instruction that it computes: XLA replaces the dots of the instruction's name."""
-        found = group((_NO_NAME.sub("_", name), name) for name in self._inside)
-        return {kernel: names[0] for kernel, names in found.items() if len(names) == 1}
+        """By the name of a GPU's kernel, the instruction that it computes.
+
+        XLA replaces the dots of the instruction's name, or of that of an instruction in a fusion, such as a sort.
+        """
+        inside = {each.name: each.kernel for each in self.audit.instructions} | {name: name for name in self._inside}
+        found = group((_NO_NAME.sub("_", name), kernel) for name, kernel in inside.items())
+        return {name: kernels[0] for name, kernels in found.items() if len(kernels) == 1}
+
+    @cached_property
+    def once(self) -> set[str]:
+        """The instructions that run once in a run of the program."""
+        return {each.kernel for each in self.audit.instructions if not each.caller and each.runs == 1}
+
+    def read(self, file: Path) -> list[Device]:
+        """Reads what the program did in a trace. Raises ParseError as `trace.read`."""
+        return trace.read(file, self.name, self.kernels, self.once)
 
     def opcode(self, name: str) -> str:
         """The opcode of an instruction outside of fusions; "fusion" for a fusion, empty if no operation became it."""

@@ -140,7 +140,7 @@ def read_profile(
         audit = as_json.loads(Path(audit).read_text(encoding="utf-8"), os.fspath(audit))
     program = Program(audit)
     with step("reading the trace"):
-        return profile_of(program, trace.read(trace.find(Path(path)), program.name, program.kernels), by, may_warm_up=True)
+        return profile_of(program, program.read(trace.find(Path(path))), by, may_warm_up=True)
 
 
 def profile_both(
@@ -205,7 +205,7 @@ class _Runner:
                 for number in range(steps):
                     self._call(partial(StepTraceAnnotation, "step", step_num=number))
             with step("reading the trace"):
-                self._traces.append(trace.read(trace.find(Path(folder)), self._program.name, self._program.kernels))
+                self._traces.append(self._program.read(trace.find(Path(folder))))
 
     def measure(self, steps: int) -> float:
         """Seconds of a step without the profiler: the median of some steps."""

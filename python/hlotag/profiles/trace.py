@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from hlotag._text import list_some
+from hlotag._util.groups import group
 from hlotag.errors import ParseError
 
 _OPS, _ASYNC, _MODULES = "XLA Ops", "Async XLA Ops", "XLA Modules"
@@ -47,7 +48,7 @@ class Device:
         lanes: By event, the thread or stream. Two events of a lane do not overlap, unless one runs in the other.
         starts: By event, its start in nanoseconds.
         ends: By event, its end in nanoseconds.
-        runs: By event, what identifies its run of the program; None for other programs, empty on accelerators.
+        runs: By event, what identifies its run of the program, None for other programs; empty on accelerators.
         steps: The steps, each from its start to its end.
         beside: Seconds of transfers and collectives that ran beside the instructions.
         transfers: What ran beside them, on a TPU: the instruction, start and end of each.
@@ -89,10 +90,11 @@ def find(path: Path) -> Path:
     return files[-1]
 
 
-def read(file: Path, module: str, kernels: Mapping[str, str] | None = None) -> list[Device]:
+def read(file: Path, module: str, kernels: Mapping[str, str] | None = None, once: Container[str] = ()) -> list[Device]:
     """Reads what the program with this module's name (`jit_step`) did on each device that ran it.
 
-    `kernels` has, by the name of a GPU's kernel, the instruction that it computes, for kernels of command buffers. Raises
+    `kernels` has, by the name of a GPU's kernel, the instruction that it computes, for kernels of command buffers. `once` has
+    the instructions that run once in a run, which tells runs apart where events do not say to which they belong. Raises
     ParseError if the file is no trace, or the program did not run in it.
     """
     reader = _read(file, module, kernels or {})
@@ -101,7 +103,7 @@ def read(file: Path, module: str, kernels: Mapping[str, str] | None = None) -> l
         seen = list_some([name for name, _ in reader.modules.most_common()]) or "none"
         raise ParseError(f"{file}: no instruction of {module} ran while this was traced; programs in the trace: {seen}")
     for device in found:
-        device.steps = device.steps or reader.find_annotated(device) or reader.runs(device)
+        device.steps = device.steps or reader.find_annotated(device) or _list_runs(device, once)
     return found
 
 
@@ -210,12 +212,12 @@ class _Reader:
         module = str(stats.get("hlo_module", "")) or _find_running(runs, start)
         if module:
             self.modules[module] += end - start
-        if not _GRAPHS.isdisjoint(stats):  # The kernels of a graph have the name of its launch.
+        if module and module != self._module:
+            name = OTHER
+        elif not _GRAPHS.isdisjoint(stats):  # The kernels of a graph have the name of its launch.
             name = self._kernels.get(event.name, GRAPH)
         elif not module:
             name = UNNAMED
-        elif module != self._module:
-            name = OTHER
         else:
             name = str(stats.get("hlo_op") or _instruction_of(event.name))
         device.add(name, self._lane, start, end)
@@ -232,14 +234,35 @@ class _Reader:
         counts = [np.diff(np.searchsorted(starts, span))[0] for span in spans]
         return [span for span, count in zip(spans, counts, strict=True) if count]
 
-    def runs(self, device: Device) -> list[_Span]:
-        """The runs of the program; the whole trace, where events do not say to which run they belong."""
-        spans: dict[Any, _Span] = {}
-        for run, start, end in zip(device.runs, device.starts, device.ends, strict=False):
-            if run is not None:
-                first, last = spans.get(run, (start, end))
-                spans[run] = (min(first, start), max(last, end))
-        return sorted(spans.values()) or [(min(device.starts), max(device.ends))]
+
+def _list_runs(device: Device, once: Container[str]) -> list[_Span]:
+    """The runs of the program; the whole trace, where nothing tells them apart."""
+    spans: dict[Any, _Span] = {}
+    runs = device.runs or _count_runs(device, once)
+    for run, start, end in zip(runs, device.starts, device.ends, strict=False):
+        if run is not None:
+            first, last = spans.get(run, (start, end))
+            spans[run] = (min(first, start), max(last, end))
+    return sorted(spans.values()) or [(min(device.starts), max(device.ends))]
+
+
+def _count_runs(device: Device, once: Container[str]) -> list[int | None]:
+    """By event, the number of its run, None for other programs; empty if no instruction runs `once`.
+
+    There are as many runs as events of what runs `once`, though an instruction may be several kernels of a GPU. A run begins
+    with the first instruction that each run has equally often.
+    """
+    starts = group(sorted(zip(device.names, device.starts, strict=True), key=lambda each: each[1]))
+    count = min((len(starts[name]) for name in starts if name in once), default=0)
+    if not count:
+        return []
+    ours = (each for name, each in starts.items() if name not in (OTHER, UNNAMED) and len(each) % count == 0)
+    first = next(ours)
+    begins = first[:: len(first) // count]
+    return [
+        None if name in (OTHER, UNNAMED) else max(bisect.bisect_right(begins, start), 1)
+        for name, start in zip(device.names, device.starts, strict=True)
+    ]
 
 
 def _find_running(runs: Sequence[tuple[str, float, float]], instant: float) -> str:

@@ -69,7 +69,7 @@ class Key:
         taken_by: The backends whose compilers remove the key after they read it.
         seen: The backends whose compilers were seen to read the key, with a supported jax.
         late: The backends whose compilers read the key after JAX's PRE_SCHEDULER, where the HLO stage gives a lost one back.
-        compiler: Whether compilers get the key; False only for a registered key that is for people's eyes.
+        compiler: Whether compilers get the key, if that was said of a registered one.
         restored: Whether the HLO stage gives the key back where XLA's passes drop it. False for entries that a library writes for
             one operation.
         kept: Whether the key means its own operation only, so that passes hand it on to no body, call or helper.
@@ -86,7 +86,7 @@ class Key:
     taken_by: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
-    compiler: bool = True
+    compiler: bool | None = None
     restored: bool = True
     kept: bool = False
 

@@ -141,7 +141,7 @@ def register_key(
     derived: Derived = "same",
     ops: Collection[str] = ("any",),
     doc: str = "",
-    compiler: bool = True,
+    compiler: bool | None = None,
 ) -> Key:
     """Adds a key of your own to the catalogue, for this process.
 
@@ -154,9 +154,10 @@ def register_key(
         derived: The default of `grad=` for this key: "same" or "drop".
         ops: Kinds of operations that the key is for. This is documentation; it does not select.
         doc: What the key does.
-        compiler: False for a key that is for people's eyes only. Compilers get programs without the key, and the HLO stage writes
-            it at the end, so it costs nothing. Attributes that differ keep collectives apart (TPU) and equal kernels too (GPU).
-            All other tags reach every compiler.
+        compiler: Whether compilers get the key. False is for a key that is for people's eyes only: the HLO stage writes it at the
+            end, so it costs nothing. Attributes that differ keep collectives apart (TPU), and make GPU's compiler tune equal
+            products once for each value. None is True for CPU and TPU, and False for GPU, whose compiler reads only keys of
+            the catalogue and those that begin with `_` or `xla`, which it always gets.
 
     Returns:
         The new entry, or the equal existing one.
@@ -188,8 +189,8 @@ def _check_key(name: Any, values: Any, *, derived: Any, ops: Any, doc: Any, comp
         raise TagError(f"a key must be a non-empty string, got {show(name)}")
     check_text("key", name, TagError)
     check_choice(f"key {name!r}: derived", derived, ("same", "drop"), TagError)
-    if not isinstance(compiler, bool):
-        raise TagError(f"key {name!r}: compiler must be True or False, got {show(compiler)}")
+    if compiler is not None and not isinstance(compiler, bool):
+        raise TagError(f"key {name!r}: compiler must be True, False or None, got {show(compiler)}")
     if not isinstance(doc, str):
         raise TagError(f"key {name!r}: doc must be a string, got {show(doc)}")
     kinds = (ops,) if isinstance(ops, str) else tuple(elements_of(f"key {name!r}: ops", ops))
@@ -264,7 +265,7 @@ def fingerprint() -> str:
     Policies affect traced and compiled programs, which JAX caches: a function traced before `register_key(..., derived="drop")`
     must be traced again. Legal values do not affect programs. The stage's version covers the catalogue.
     """
-    keys = (key for key in _registered.copy().values() if key.derived == "drop" or not key.compiler)
+    keys = (key for key in _registered.copy().values() if key.derived == "drop" or key.compiler is not None)
     return ",".join(sorted(repr((key.name, key.derived, key.compiler)) for key in keys))
 
 
@@ -273,6 +274,18 @@ def find_dropped_in(fingerprint: str) -> frozenset[str]:
     return frozenset(name for name, derived, _ in ast.literal_eval(f"[{fingerprint}]") if derived == "drop")
 
 
-def withheld_in(fingerprint: str) -> frozenset[str]:
-    """The keys in a fingerprint that no compiler gets."""
-    return frozenset(name for name, _, compiler in ast.literal_eval(f"[{fingerprint}]") if not compiler)
+def is_withheld(name: str, platform: str, fingerprint: str) -> bool:
+    """Whether the compiler for a platform does not get a key, by the `fingerprint` of the stage."""
+    given = _choices_in(fingerprint).get(name)
+    if given is None:
+        return backend_of(platform) in _TUNERS and not is_of_xla(name)
+    return not given
+
+
+# The backends whose compilers tune products, and take equal ones with different attributes for different ones.
+_TUNERS = ("gpu",)
+
+
+@functools.lru_cache(maxsize=64)
+def _choices_in(fingerprint: str) -> dict[str, bool | None]:
+    return {name: compiler for name, _, compiler in ast.literal_eval(f"[{fingerprint}]")}

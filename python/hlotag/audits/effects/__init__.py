@@ -69,7 +69,7 @@ def find(
     known = functools.cache(keys.lookup)
     for tag in tags:
         key = known(tag.key)
-        if key is not None and not key.reserved and (key.consumer != "registered" or not key.compiler):
+        if key is not None and not key.reserved and (key.consumer != "registered" or key.compiler is False):
             by_tag.setdefault((key, tag.value), []).append(tag.op)
     if not by_tag:
         return ()
@@ -112,7 +112,7 @@ def _compare(what: str, tagged: Seen | str, untagged: Seen | str | None) -> tupl
 
 def _why_unread(key: keys.Key, backend: str) -> str:
     """Why a compiler does not read a key; empty if it does, or the compiler is not known."""
-    if not key.compiler:
+    if key.compiler is False:
         return "withheld from XLA: registered with compiler=False"
     if not backend or backend in key.seen:
         return ""

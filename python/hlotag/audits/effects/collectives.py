@@ -114,5 +114,7 @@ def _by_op(schedule: Schedule) -> dict[int, Instruction]:
 
 def _find_differing(entries: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
     """The keys whose values differ, without those that compilers do not get."""
-    names_ = dict.fromkeys(name for each in entries for name in each if (key := keys.lookup(name)) is None or key.compiler)
+    names_ = dict.fromkeys(
+        name for each in entries for name in each if (key := keys.lookup(name)) is None or key.compiler is not False
+    )
     return tuple([name for name in names_ if len({each.get(name) for each in entries}) > 1])

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hlotag/hlo/join.h"
+
+#include "hlo_text.h"
+#include "testing.h"
+
+using namespace hlotag::hlo;
+using hlotag::testing::HloText;
+using hlotag::testing::programOf;
+
+namespace {
+
+/// The instructions that have operations: `dot 0, add 1 2`.
+std::string joined(const std::string &program, const HloText &text, std::string_view without = {}) {
+  Program of = programOf(program);
+  Module module(text.data);
+  std::vector<Numbers> ids = join(module, of, readNames(module, of), without);
+  std::string found;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i].empty())
+      continue;
+    found += (found.empty() ? "" : ", ") + text.names[i];
+    for (int64_t number : ids[i])
+      found += " " + std::to_string(number);
+  }
+  return found;
+}
+
+/// Checks what a join finds, and what it finds without one of the rules.
+void checkRule(int line, std::string_view rule, const std::string &program,
+               const std::string &module, const std::string &with, const std::string &without) {
+  HloText text(module);
+  hlotag::testing::checkEqual(__FILE__, line, "with the rule", joined(program, text), with);
+  hlotag::testing::checkEqual(__FILE__, line, "without it", joined(program, text, rule), without);
+}
+
+} // namespace
+
+#define CHECK_RULE(...) checkRule(__LINE__, __VA_ARGS__)
+
+TEST(join_by_name) {
+  CHECK_RULE("name", "0 = stablehlo.sine[4](_) result", R"(
+    main:
+      x = parameter[4]
+      s = sine[4](x) "#0/f/sin")",
+             "s 0", "s 0"); // The program's result is a sine, too.
+  CHECK_RULE("name", "0 = stablehlo.sine[4](_)", R"(
+    main:
+      x = parameter[4]
+      s = sine[4](x) "#0/f/sin")",
+             "s 0", "");
+}
+
+TEST(join_combined_collectives_with_all_of_their_name) {
+  CHECK_RULE("combined", R"(
+    0 = stablehlo.add[4](_, _)
+    1 = stablehlo.all_reduce[4](0)
+    2 = stablehlo.all_reduce[4](_))",
+             R"hlo(
+    main:
+      x = parameter[4]
+      r = all-reduce(x, x) "(#1/f/psum:#2/f/psum)")hlo",
+             "r 1 2", "r 1 2");
+  CHECK_RULE("combined", R"(
+    0 = stablehlo.all_reduce[4](_)
+    1 = stablehlo.reshape[2,2](0)
+    2 = stablehlo.all_reduce[4](_))",
+             R"hlo(
+    main:
+      x = parameter[4]
+      r = all-reduce(x, x) "(#1/f/reshape:#2/f/psum)")hlo",
+             "r 0 2", "r 1 2");
+}
+
+TEST(join_helpers_that_have_the_name_of_their_user) {
+  CHECK_RULE("helper", R"(
+    0 = stablehlo.broadcast_in_dim[4](_)
+    1 = stablehlo.multiply[4](_, 0) helpers=0)",
+             R"(
+    main:
+      x = parameter[4]
+      c = constant
+      b = broadcast[4](c) "#1/f/mul"
+      m = multiply[4](x, b) "#1/f/mul")",
+             "c 0, b 0, m 1", "c 0, b 0, m 1"); // Or by `move`.
+  CHECK_RULE("helper", R"(
+    0 = stablehlo.compare[4](_, _)
+    1 = stablehlo.select[4](0, _, _) helpers=0)",
+             R"(
+    main:
+      x = parameter[4]
+      c = compare[4](x, x) "#1/f/where"
+      s = select[4](c, x, x) "#1/f/where")",
+             "c 0, s 1", "c 1, s 1");
+  // Two helpers of one kind: it is not known which.
+  CHECK_RULE("helper", R"(
+    0 = stablehlo.compare[4](_, _)
+    1 = stablehlo.compare[4](_, _)
+    2 = stablehlo.select[4](0, _, _) helpers=0 helpers=1)",
+             R"(
+    main:
+      x = parameter[4]
+      c = compare[4](x, x) "#2/f/where"
+      s = select[4](c, x, x) "#2/f/where")",
+             "c 1, s 2", "c 2, s 2");
+}
+
+TEST(join_slices_of_a_product_that_xla_made_of_two) {
+  const std::string program = R"(
+    0 = stablehlo.dot_general[4,8](_, _)
+    1 = stablehlo.dot_general[4,8](_, _)
+    2 = stablehlo.sine[4,8](0)
+    3 = stablehlo.cosine[4,8](1))";
+  CHECK_RULE("part", program, R"(
+    main:
+      x = parameter[4,4]
+      w = parameter[4,16] index=1
+      d = dot[4,16](x, w) "#1/f/v/dot_general"
+      a = slice[4,8](d) "#1/f/v/dot_general"
+      b = slice[4,8](d) "#1/f/v/dot_general"
+      s = sine[4,8](a) "#2/f/sin"
+      c = cosine[4,8](b) "#3/f/cos")",
+             "d 1 0, a 0, b 1, s 2, c 3", "d 1, a 1, b 1, s 2, c 3");
+  // XLA expanded a third product, which takes a slice: what it broadcasts has its name.
+  CHECK_EQ(joined(R"(
+    0 = stablehlo.dot_general[4,8](_, _)
+    1 = stablehlo.dot_general[4,8](_, _)
+    2 = stablehlo.dot_general[4,2](0, _)
+    3 = stablehlo.cosine[4,8](1))",
+                  HloText(R"(
+    main:
+      x = parameter[4,4]
+      w = parameter[4,16] index=1
+      d = dot[4,16](x, w) "#1/f/v/dot_general"
+      a = slice[4,8](d) "#1/f/v/dot_general"
+      b = slice[4,8](d) "#1/f/v/dot_general"
+      e = broadcast[4,8,2](a) "#2/f/dot_general"
+      m = multiply[4,8,2](e, e) "#2/f/dot_general"
+      c = cosine[4,8](b) "#3/f/cos")")),
+           "d 1, a 1, b 1, e 2, m 2, c 3");
+}
+
+TEST(join_pieces_of_a_collective_as_the_last_piece) {
+  CHECK_RULE("piece", R"(
+    0 = stablehlo.all_gather[8](_)
+    1 = stablehlo.sine[8](0))",
+             R"(
+    main:
+      x = parameter[4]
+      g = all-gather[8](x) channel=7
+      h = all-gather[8](x) channel=7
+      s = sine[8](h) "#1/f/sin")",
+             "g 0, h 0, s 1", "h 0, s 1");
+}
+
+TEST(join_parts_of_a_collective_with_what_their_users_take) {
+  CHECK_RULE("collective", R"(
+    0 = stablehlo.all_reduce[4](_)
+    1 = stablehlo.all_reduce[8](_)
+    2 = stablehlo.sine[4](0)
+    3 = stablehlo.cosine[8](1))",
+             R"(
+    main:
+      x = parameter[4]
+      y = parameter[8] index=1
+      r = all-reduce(x, y)
+      a = get-tuple-element[4](r) index=0
+      b = get-tuple-element[8](r) index=1
+      s = sine[4](a) "#2/f/sin"
+      c = cosine[8](b) "#3/f/cos")",
+             "r 1 0, s 2, c 3", "r 1 0, s 2, c 3"); // Or by `wanted`.
+}
+
+TEST(join_moves_that_have_the_name_of_a_neighbour) {
+  const std::string program = R"(
+    0 = stablehlo.transpose[8,4](_)
+    1 = stablehlo.dot_general[8,8](0, _))";
+  CHECK_RULE("move", program, R"(
+    main:
+      x = parameter[4,8]
+      t = transpose[8,4](x) "#1/f/dot_general"
+      d = dot[8,8](t, x) "#1/f/dot_general")",
+             "t 0, d 1", "t 0, d 1"); // Or by `wanted`.
+  // Of another size than what the user expects, it may be anything.
+  CHECK_RULE("move", program, R"(
+    main:
+      x = parameter[4,8]
+      t = transpose[8,2](x) "#1/f/dot_general"
+      d = dot[8,8](t, x) "#1/f/dot_general")",
+             "t 1, d 1", "t 0, d 1");
+  // The entries that XLA left decide between the two reshapes.
+  CHECK_RULE("move", R"(
+    0 = stablehlo.sine[4,8](_)
+    1 = stablehlo.reshape[32](0) {k=a}
+    2 = stablehlo.reshape[8,4](0) {k=b})",
+             R"(
+    main:
+      x = parameter[4,8]
+      s = sine[4,8](x) "#0/f/sin"
+      r = reshape[8,4](s) {k=b} "#0/f/sin")",
+             "s 0, r 2", "s 0, r 0");
+}
+
+TEST(join_what_has_the_name_of_a_move_behind_it) {
+  CHECK_RULE("behind", R"(
+    0 = stablehlo.dot_general[4,8](_, _)
+    1 = stablehlo.transpose[8,4](0))",
+             R"(
+    main:
+      x = parameter[8,8]
+      d = dot[8,4](x, x) "#1/f/transpose")",
+             "d 0", "d 1");
+  CHECK_RULE("behind", R"(
+    0 = stablehlo.sort[8](_)
+    1 = stablehlo.transpose[8](0))",
+             R"(
+    main:
+      x = parameter[8]
+      s = sort[8](x) "#1/f/transpose")",
+             "s 0", "s 1");
+}
+
+TEST(join_what_has_no_name_with_what_its_users_take) {
+  const std::string program = R"(
+    0 = stablehlo.cosine[4](_)
+    1 = stablehlo.exponential[4](_)
+    2 = stablehlo.subtract[4](0, 1))";
+  CHECK_RULE("wanted", program, R"(
+    main:
+      x = parameter[4]
+      c = cosine[4](x)
+      e = exponential[4](x)
+      s = subtract[4](c, e) "#2/f/sub")",
+             "c 0, e 1, s 2", "c 2, e 2, s 2");
+  // Operands that XLA swapped.
+  CHECK_RULE("swapped", R"(
+    0 = stablehlo.cosine[4](_)
+    1 = stablehlo.multiply[4](0, _))",
+             R"(
+    main:
+      x = parameter[4]
+      c = cosine[4](x)
+      m = multiply[4](x, c) "#1/f/mul")",
+             "c 0, m 1", "c 1, m 1");
+  // Through a bitcast, which hands on what is expected.
+  CHECK_RULE("wanted", program, R"(
+    main:
+      x = parameter[4]
+      c = cosine[2,2](x)
+      b = bitcast[4](c)
+      s = subtract[4](b, x) "#2/f/sub")",
+             "c 0, s 2", "c 2, s 2");
+}
+
+TEST(join_sizes_tell_that_the_operands_of_a_product_are_swapped) {
+  const std::string program = R"(
+    0 = stablehlo.cosine[4,8](_)
+    1 = stablehlo.sine[8,2](_)
+    2 = stablehlo.dot_general[4,2](0, 1))";
+  const std::string module = R"(
+    main:
+      x = parameter[4,8]
+      y = parameter[8,2] index=1
+      c = cosine[4,8](x)
+      s = sine[8,2](y)
+      d = dot[2,4](s, c) "#2/f/dot_general")";
+  HloText text(module);
+  CHECK_EQ(joined(program, text), "c 0, s 1, d 2");
+}
+
+TEST(join_a_product_without_a_name_is_the_one_that_is_left) {
+  const std::string module = R"(
+    part:
+      p = parameter[4,8]
+      d = dot[3,4,4](p, p)
+    main:
+      x = parameter[4,8]
+      g = dot[4,4](x, x) "#1/f/g/dot_general"
+      f = fusion[3,4,4](x) calls=part
+      b = bitcast[3,16](f)
+      r = reduce[16](b)
+      w = reduce-window[16](r) "#2/f/cumsum")";
+  const std::string program = R"(
+    0 = stablehlo.dot_general[4,4](_, _)
+    1 = stablehlo.dot_general[4,4](_, _)
+    2 = stablehlo.reduce_window[4,4](_))";
+  CHECK_RULE("only", program, module, "d 0, g 1, f 0, r 0, w 2", "d 2, g 1, f 2, r 2, w 2");
+  // Two are left, or none of its size, or one that a library's call computes.
+  for (std::string_view other :
+       {"\n3 = stablehlo.dot_general[2,2](_, _)", "\n3 = stablehlo.dot_general[5,5](_, _)"}) {
+    bool isOfSize = other.find("2,2") != other.npos;
+    CHECK_EQ(joined(program + std::string(other), HloText(module)),
+             isOfSize ? "d 2, g 1, f 2, r 2, w 2" : "d 0, g 1, f 0, r 0, w 2");
+  }
+  CHECK_EQ(joined(program + "\n3 = stablehlo.dot_general[2,2](_, _)",
+                  HloText(module + "\n      l = custom-call[2,2](x) \"#3/f/dot_general\"")),
+           "d 0, g 1, f 0, r 0, w 2, l 3");
+}
+
+TEST(join_a_name_counts_if_data_flow_says_nothing) {
+  CHECK_RULE("kept-name", "0 = stablehlo.divide[4](_, _)", R"(
+    main:
+      x = parameter[4]
+      s = transpose[4](x) "#0/f/div")",
+             "s 0", "s 0");
+}
+
+TEST(join_constants_with_the_operations_of_their_users) {
+  CHECK_RULE("owner", "0 = stablehlo.add[4](_, _)\n1 = stablehlo.multiply[4](_, _)", R"(
+    main:
+      x = parameter[4]
+      c = constant
+      a = add[4](x, c) "#0/f/add"
+      m = multiply[4](x, c) "#1/f/mul")",
+             "c 0 1, a 0, m 1", "a 0, m 1");
+  // A tuple owns nothing that others use.
+  CHECK_RULE("owner", "0 = stablehlo.add[4](_, _)\n1 = stablehlo.tuple(0)", R"(
+    main:
+      x = parameter[4]
+      c = constant
+      a = add[4](x, c) "#0/f/add"
+      t = tuple(c, a) "#1/f/tuple")",
+             "c 0, a 0, t 1", "a 0, t 1");
+}
+
+TEST(join_the_body_of_a_loop_that_an_operation_expands_to) {
+  CHECK_RULE("owner", "0 = stablehlo.scatter[4](_, _, _)", R"(
+    body:
+      p = parameter[4]
+      n = negate[4](p)
+    main:
+      x = parameter[4]
+      w = while[4](x) calls=body "#0/f/scatter")",
+             "n 0, w 0", "w 0");
+  CHECK_RULE("owner", "0 = stablehlo.while[4](_)", R"(
+    body:
+      p = parameter[4]
+      n = negate[4](p)
+    main:
+      x = parameter[4]
+      w = while[4](x) calls=body "#0/f/while")",
+             "w 0", "w 0");
+}
+
+TEST(join_fusions_with_the_heaviest_in_them) {
+  const std::string program = R"(
+    0 = stablehlo.dot_general[4,4](_, _)
+    1 = stablehlo.add[4,4](0, _))";
+  CHECK_RULE("heaviest", program, R"(
+    fused:
+      p = parameter[4,4]
+      d = dot[4,4](p, p) "#0/f/dot_general"
+      a = add[4,4](d, p) "#1/f/add"
+    main:
+      x = parameter[4,4]
+      f = fusion[4,4](x) calls=fused "#1/f/add")",
+             "d 0, a 1, f 0", "d 0, a 1, f 1");
+  CHECK_RULE("root", program, R"(
+    fused:
+      p = parameter[4,4]
+      a = add[4,4](p, p) "#1/f/add"
+      c = copy[4,4](a)
+    main:
+      x = parameter[4,4]
+      f = fusion[4,4](x) calls=fused)",
+             "a 1, f 1", "a 1");
+  CHECK_RULE("root", program, R"(
+    fused:
+      p = parameter[4,4]
+      n = copy[4,4](p)
+      a = add[4,4](p, p) "#1/f/add"
+      c = copy[4,4](a)
+      t = tuple(n, c, a)
+    main:
+      x = parameter[4,4]
+      f = fusion(x) calls=fused)",
+             "a 1, f 1", "a 1");
+}
+
+TEST(join_the_nameless_in_a_body_with_their_caller) {
+  CHECK_RULE("body", "0 = stablehlo.reduce[](_, _)", R"(
+    sum:
+      a = parameter
+      b = parameter index=1
+      s = add(a, b)
+    main:
+      x = parameter[4]
+      z = constant
+      r = reduce(x, z) calls=sum "#0/f/reduce_sum")",
+             "s 0, z 0, r 0", "z 0, r 0");
+}
+
+TEST(join_adds_equal_operations_that_are_gone) {
+  Program program = programOf(R"(
+    0 = stablehlo.sine[4](_)
+    1 = stablehlo.sine[4](_) value=0
+    2 = stablehlo.sine[4](_))");
+  std::vector<Numbers> ids = {{0}, {2}, {}};
+  addEqual(ids, program);
+  CHECK(ids == std::vector<Numbers>({{0, 1}, {2}, {}}));
+  std::vector<Numbers> both = {{0}, {1}};
+  addEqual(both, program);
+  CHECK(both == std::vector<Numbers>({{0}, {1}}));
+}
+
+TEST(join_names_of_other_programs_are_errors) {
+  Program program = programOf("0 = stablehlo.sine[4](_)");
+  HloText text("main:\n s = sine[4] \"#3/f/sin\"");
+  Module module(text.data);
+  CHECK_THROWS(readNames(module, program), std::invalid_argument, "names operation 3");
+}
+
+TEST(join_finds_the_heaviest_through_nested_wrappers) {
+  HloText text(R"(
+    inner:
+      p = parameter[4,4]
+      d = dot[4,4](p, p)
+    outer:
+      q = parameter[4,4]
+      r = reduce[4](q)
+      f = fusion[4,4](q) calls=inner
+    main:
+      x = parameter[4,4]
+      s = async-start[4,4](x) calls=outer
+      e = async-done[4,4](s) calls=outer
+      t = sine[4,4](x))");
+  Module module(text.data);
+  std::vector<size_t> heaviest = findHeaviest(module);
+  for (std::string_view name : {"d", "f", "s", "e"})
+    CHECK_EQ(text.names[heaviest[text.number(std::string(name))]], "d");
+  CHECK_EQ(text.names[heaviest[text.number("t")]], "t");
+}
