@@ -147,20 +147,20 @@ def test_the_options_of_one_compilation_decide_for_that_one(transformations, fir
     assert found == ([told, on, off, on] if first else [on, told, on, off])
 
 
-def test_a_platform_is_asked_once(transformations, monkeypatch):
+def test_a_platform_is_asked_once_for_each_kind_of_options(transformations, monkeypatch):
     tried = []
     original = type(transformations)._try
     monkeypatch.setattr(type(transformations), "_try", lambda self, *args: (tried.append(args[:2]), original(self, *args)))
     for options in ({}, {"xla_cpu_enable_fast_math": False}, NO_PASSES, NO_PASSES, {}):
         with hlotag.stage(), warnings.catch_warnings(action="ignore"):
             jax.jit(lambda x: square(x)).lower(X).compile(options)
-    assert len(tried) == 1
+    assert len(tried) == 2
 
 
-def test_a_compilation_without_a_callback_is_not_given_out(transformations, monkeypatch):
-    """The names of its instructions have numbers."""
+def test_a_compilation_without_a_callback_is_reported(monkeypatch):
+    """And not given out: the names of its instructions have numbers."""
     monkeypatch.setattr(hlo_stage._Restoration, "__call__", lambda self, module: module)
     with hlotag.stage():
         lowered = jax.jit(lambda x: square(x)).lower(X)
-    with pytest.warns(hlotag.TagDroppedWarning, match="does not support transformations"):
-        assert "\x01" not in lowered.compile().as_text()
+    with pytest.raises(hlotag.PassError, match="XLA did not call it"):
+        lowered.compile()

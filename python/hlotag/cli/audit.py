@@ -66,8 +66,7 @@ def add_to(commands: terminal.Commands) -> None:
         description="Says what became of every tag. Compiles a module or program; only reads a folder of XLA's dumps.",
         epilog=_GRAMMAR,
     )
-    add = parser.add_argument
-    source = parser.add_mutually_exclusive_group(required=True)
+    add, source = parser.add_argument, parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "file",
         nargs="?",
@@ -75,7 +74,7 @@ def add_to(commands: terminal.Commands) -> None:
         help="a StableHLO module, text, bytecode or an export, '-' for standard input; a program, train.py:step, where "
         "step() returns jax.jit(f).lower(...) or (f, arguments); or optimized HLO, a file .hlo.pb, .hlo or .txt",
     )
-    source.add_argument("--dump-dir", metavar="DIR", help="the folder of XLA_FLAGS=--xla_dump_to=DIR")
+    source.add_argument("--dump-dir", metavar="DIR", help="the folder of --xla_dump_to=DIR")
     add("--module", metavar="NAME", help="for --dump-dir: part of the module's name (default: the largest module)")
     add(
         "--pass-pipeline",

@@ -61,10 +61,11 @@ class Transformations:
                 self._try(platform, options, compile_module)
             return None if (platform, options) in self._silent else self._known[platform]
 
-    def note_silent(self, platform: str, options: bytes) -> None:
-        """Notes that XLA does not call transformations with these options."""
+    def is_called(self, backend: Any, options: bytes, compile_module: Compile) -> bool:
+        """Whether XLA calls transformations with these options. Tries again after a compilation without a call."""
         with self._platforms_lock:
-            self._silent.add((platform, options))
+            self._try(backend.platform, options, compile_module)
+            return (backend.platform, options) not in self._silent
 
     def is_called_before_scheduler(self, backend: Any) -> bool:
         """Registers the callback before the scheduler of a platform. False if its compiler does not support that."""

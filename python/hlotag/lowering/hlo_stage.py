@@ -264,15 +264,16 @@ def _compile_tagged(original: Callable, backend: Any, module: ir.Module, *args: 
     with _transformations.running(restoration.origins.token, restoration), _run_early(restoration, backend):
         executable = compile_like(restoration.origins.module)
     restoration.report()
-    if restoration.error is not None:
-        _report(restoration.error, stage)
-    # Without a call, XLA folded the program into constants or arguments, or the transformation of an equal program, compiled at
-    # the same time by another thread, got the call. Else names still have numbers.
-    elif restoration.was_called or not _is_numbered(executable, restoration.origins.token):
+    if restoration.was_called and restoration.error is None:
         return executable
-    else:
-        _transformations.note_silent(backend.platform, options)
+    # Without a call, XLA folded the program into constants or arguments, or the transformation of an equal program, compiled at
+    # the same time by another thread, got the call.
+    if not restoration.was_called and not _is_numbered(executable, restoration.origins.token):
+        return executable
+    if not restoration.was_called and not _transformations.is_called(backend, options, compile_like):
         _warn_untransformed(backend)
+    else:
+        _report(restoration.error, stage)
     return compile_like(module)
 
 
@@ -299,10 +300,11 @@ def _is_numbered(executable: Any, token: str) -> bool:
     return any(is_numbered(module.as_serialized_hlo_module_proto(), token) for module in executable.hlo_modules())
 
 
-def _report(error: Exception, stage: Stage) -> None:
+def _report(error: Exception | None, stage: Stage) -> None:
+    reason = "XLA did not call it" if error is None else f"{type(error).__name__}: {error}"
     failure = PassError(
         "the HLO stage",
-        [Diagnostic("error", f"{type(error).__name__}: {error}")],
+        [Diagnostic("error", reason)],
         "The program itself is valid; `hlotag.enable(hlo=False)` compiles it without this stage. Please report the failure.",
     )
     if stage.on_error == "raise":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from hlotag._util.arguments import path_of, show
@@ -82,16 +81,17 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     if unknown or not isinstance(document.get("rule", []), list):
         raise TagError(f"{path}: expected a list of tables [[rule]], found {', '.join(unknown) or 'rule as a single value'}")
     tables = document.get("rule", [])
-    places = _Places(path, text, len(tables))
+    lines = _lines_of(text, len(tables))
     rules = []
-    for number, table in enumerate(tables, 1):
+    for number, (table, line) in enumerate(zip(tables, lines, strict=True), 1):
+        at = f"{path}:{line}" if line else str(path)
         try:
-            with reading(str(path), places.line_of_attrs(number)):
+            with reading(str(path), line):
                 rule = Rule(**_fields(table))
         except TagError as error:
-            raise TagError(f"{places.of(number, str(error))}: rule {number}: {error}{places.line(number, str(error))}") from error
-        at = places.of(number).encode(errors="backslashreplace").decode()  # MLIR's text is UTF-8; the path need not be.
-        object.__setattr__(rule, "_at", at)
+            raise TagError(f"{at}: rule {number}: {error}") from error
+        # MLIR's text is UTF-8; the path need not be.
+        object.__setattr__(rule, "_at", at.encode(errors="backslashreplace").decode())
         rules.append(rule)
     return tuple(rules)
 
@@ -117,35 +117,8 @@ def _fields(table: Any) -> dict[str, Any]:
     return {"attrs": {}, **table}
 
 
-class _Places:
-    """The lines of rules in a file, which `tomllib` does not give."""
-
-    def __init__(self, path: Path, text: str, number_of_tables: int) -> None:
-        self._path = path
-        self._lines = text.split("\n")
-        headers = [index for index, line in enumerate(self._lines) if re.match(r"\s*\[\[\s*rule\s*\]\]", line)]
-        # A header may be within a string, and rules may be an array. Then no line is better than a wrong one.
-        self._headers = headers if len(headers) == number_of_tables else None
-
-    def of(self, number: int, message: str = "") -> str:
-        """`rules.toml:12`: the line of the table, or of the text in it that the message quotes."""
-        return str(self._path) if self._headers is None else f"{self._path}:{self._index(number, message) + 1}"
-
-    def line(self, number: int, message: str) -> str:
-        """The text of that line, for below the message."""
-        return "" if self._headers is None else f"\n  {self._lines[self._index(number, message)].strip()}"
-
-    def line_of_attrs(self, number: int) -> int:
-        """The line of the rule's `attrs`; 0 if unknown."""
-        return 0 if self._headers is None else self._index(number, "'attrs'") + 1
-
-    def _index(self, number: int, message: str) -> int:
-        assert self._headers is not None
-        start = self._headers[number - 1]
-        end = self._headers[number] if number < len(self._headers) else len(self._lines)
-        for quoted in re.findall(r"'([^']+)'", message):
-            word = re.compile(rf"(?<![\w-]){re.escape(quoted)}(?![\w-])")
-            for index in range(start + 1, end):
-                if word.search(self._lines[index]):
-                    return index
-        return start
+def _lines_of(text: str, count: int) -> list[int]:
+    """The line of each table, which `tomllib` does not give; 0 if unknown."""
+    found = [number for number, line in enumerate(text.split("\n"), 1) if re.match(r"\s*\[\[\s*rule\s*\]\]", line)]
+    # A header may be within a string, and rules may be an array. Then no line is better than a wrong one.
+    return found if len(found) == count else [0] * count
