@@ -22,7 +22,9 @@ The keys of `mhlo.frontend_attributes` that XLA's compilers read. A value that i
 that tags. On a terminal, `hlotag keys` prints the same as a table.
 
 Any other key is free: all values are legal, and derived operations get it too. `hlotag.register_key` adds your own. A
-key that looks like one below (`group`, `_scheduling_group`) warns once at the line that tags.
+key that looks like one below (`group`, `_scheduling_group`) warns once at the line that tags. GPU's compiler gets no
+other key than those below and those that begin with `_` or `xla`, unless you register it with `compiler=True`
+([why](how_it_works.md#limits-of-the-hlo-stage)).
 
 - **Read by**: the compilers that the key makes compile a program differently. *Not seen*: XLA's source or JAX says that
   the compiler reads the key, and the compiled program was the same. [What each compiler
