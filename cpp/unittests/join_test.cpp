@@ -285,15 +285,23 @@ TEST(join_a_product_without_a_name_is_the_one_that_is_left) {
     1 = stablehlo.dot_general[4,4](_, _)
     2 = stablehlo.reduce_window[4,4](_))";
   CHECK_RULE("only", program, module, "d 0, g 1, f 0, r 0, w 2", "d 2, g 1, f 2, r 2, w 2");
-  // Two are left, or none of its size, or one that a library's call computes.
-  for (std::string_view other :
-       {"\n3 = stablehlo.dot_general[2,2](_, _)", "\n3 = stablehlo.dot_general[5,5](_, _)"}) {
-    bool isOfSize = other.find("2,2") != other.npos;
-    CHECK_EQ(joined(program + std::string(other), HloText(module)),
-             isOfSize ? "d 2, g 1, f 2, r 2, w 2" : "d 0, g 1, f 0, r 0, w 2");
-  }
-  CHECK_EQ(joined(program + "\n3 = stablehlo.dot_general[2,2](_, _)",
-                  HloText(module + "\n      l = custom-call[2,2](x) \"#3/f/dot_general\"")),
+  // A sum of the whole product is not the product.
+  CHECK_EQ(joined(program, HloText(R"(
+    main:
+      x = parameter[4,8]
+      g = dot[4,4](x, x) "#1/f/g/dot_general"
+      d = dot[4,4](x, x)
+      r = reduce[4](d)
+      w = reduce-window[4](r) "#2/f/cumsum")")),
+           "g 1, d 0, r 2, w 2");
+  // Two of its size are left; or one, and another size; or one that a library's call computes.
+  HloText text(module);
+  CHECK_EQ(joined(program + "\n3 = stablehlo.dot_general[2,8](_, _)", text),
+           "d 2, g 1, f 2, r 2, w 2");
+  CHECK_EQ(joined(program + "\n3 = stablehlo.dot_general[2,2](_, _)", text),
+           "d 0, g 1, f 0, r 0, w 2");
+  CHECK_EQ(joined(program + "\n3 = stablehlo.dot_general[2,8](_, _)",
+                  HloText(module + "\n      l = custom-call[2,8](x) \"#3/f/dot_general\"")),
            "d 0, g 1, f 0, r 0, w 2, l 3");
 }
 

@@ -32,6 +32,10 @@ from hlotag.profiles.views import Profile
 # A command buffer, which XLA makes a CUDA graph, is one event without its instructions: https://github.com/openxla/xprof/issues/3070
 _NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
 OPTIONS = {"cuda": _NO_COMMAND_BUFFERS, "rocm": _NO_COMMAND_BUFFERS, "gpu": _NO_COMMAND_BUFFERS}
+_WITHOUT_BUFFERS = (
+    "The program was compiled without command buffers, of which a trace does not name all kernels. With them, a step of small "
+    "kernels is shorter."
+)
 _WARM_UP = 2  # calls: the first one allocates, the second one may still fill caches
 _STEPS = 10  # calls that are traced by default
 _UNTRACED = 3  # calls without the profiler, at most
@@ -217,7 +221,13 @@ class _Runner:
         audit, (*earlier, devices) = self._audited.audit, self._traces
         about = {"untraced_seconds": untraced_seconds, "source_root": audit.source_root}
         found = profile_of(self._program, devices, by, earlier=earlier, **about)
-        return replace(found, notes=(*found.notes, OFF)) if audit.is_off and self._program.keys else found
+        notes = [OFF] if audit.is_off and self._program.keys else []
+        return replace(found, notes=(*found.notes, *notes, *notes_of(audit.platform)))
+
+
+def notes_of(platform: str) -> list[str]:
+    """What to say of a program that was compiled with `OPTIONS`."""
+    return [_WITHOUT_BUFFERS] if platform in OPTIONS else []
 
 
 def _caller(fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Any], float]:
