@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 
 import hostile
 import pytest
@@ -124,11 +124,11 @@ def timed(work: Callable[[], object]) -> float:
 def test_passes(name, shape):
     before, pipeline = PASSES[name]
     build, size = SHAPES[shape]
-    texts = {n: build(n) for n in (size, 4 * size)}
+    text = cache(build)
 
     def run(n: int) -> float:
         with new_context():
-            module = parsed(texts[n])
+            module = parsed(text(n))
             if before:
                 hlotag.run_passes(module, before, verify=False)
             return timed(partial(hlotag.run_passes, module, pipeline, verify=False))
@@ -140,11 +140,11 @@ def test_passes(name, shape):
 def test_numbering(shape):
     connection.ensure()
     build, size = SHAPES[shape]
-    texts = {n: build(n) for n in (size, 4 * size)}
+    text = cache(build)
 
     def run(n: int) -> float:
         with new_context():
-            module = parsed(texts[n])
+            module = parsed(text(n))
             return timed(lambda: _core.number_operations(module, "0", every=False))
 
     assert least_growth(run, size) < LINEAR
