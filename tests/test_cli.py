@@ -97,6 +97,8 @@ def test_the_examples_of_help_run(command, capsys):
             expected = [2], "dumps: no such folder"
         elif "--audit" in arguments:
             expected = [2], "audit.json: No such file"
+        elif arguments[:3] == ["hlotag", "profile", "/tmp/trace"]:
+            expected = [2], "no file *.xplane.pb"
         elif arguments[1] == "profile" and "--baseline" in arguments:
             expected = [0, 1], "slower than in profile.json"
         elif arguments[1] == "profile" and "--against" in arguments:

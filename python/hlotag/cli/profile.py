@@ -25,6 +25,7 @@ examples:
   hlotag profile train.py:step --steps 20 --json profile.json
   hlotag profile train.py:step --steps 20 --baseline profile.json
   hlotag profile new.py:step --against old.py:step
+  hlotag profile /tmp/trace --by scope:2
   hlotag profile /tmp/trace --audit audit.json --perfetto timeline.json.gz
 
 exit status: 0; 1 if something is slower than in the other profile; 2 if there is nothing to profile or a file is invalid
@@ -48,7 +49,12 @@ def add_to(commands: terminal.Commands) -> None:
         metavar="PROGRAM",
         help="a program, train.py:step, where step() returns (f, arguments); or the folder or .xplane.pb file of a trace",
     )
-    add("--audit", metavar="FILE", help="the audit of the traced program, which hlotag audit --json wrote")
+    add(
+        "--audit",
+        metavar="FILE",
+        help="the audit of the traced program, which hlotag audit --json wrote; else the trace's module",
+    )
+    add("--module", metavar="NAME", help="the traced program, jit_step; by default the one with most time")
     add("--steps", type=int, default=10, metavar="N", help="how many calls are traced (default: 10)")
     add(
         "--by",
@@ -104,15 +110,12 @@ def _profile(args: argparse.Namespace) -> Profile:
     from hlotag.profiles.record import profile, read_profile
 
     if not programs.is_named(args.program):
-        if not args.audit:
+        return read_profile(args.program, args.audit, args.by, module=args.module)
+    for flag in ("audit", "module"):
+        if value := getattr(args, flag):
             raise HlotagError(
-                "a trace needs --audit FILE, the audit of the traced program: hlotag audit train.py:step --json FILE"
+                f"--{flag} {value} goes with the folder of a trace; leave it out: {args.program} is audited before it runs"
             )
-        return read_profile(args.program, args.audit, args.by)
-    if args.audit:
-        raise HlotagError(
-            f"--audit {args.audit} goes with the folder of a trace; leave it out: {args.program} is audited before it runs"
-        )
     with _load(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
         return programs.call(
             args.program, lambda: profile(function, *arguments, steps=args.steps, by=args.by, memory=args.memory or None)
