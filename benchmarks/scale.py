@@ -21,7 +21,7 @@ import hlotag
 from hlotag.lowering.staging import without_passes
 from hlotag.mlir.modules import parse_module, to_bytecode
 from hlotag.passes.pipeline import run_and_report
-from hlotag.passes.rules import Rule, with_rules
+from hlotag.passes.rules import Rule, attach
 
 LAYERS = 22  # about 10,000 operations
 RULES = [
@@ -33,12 +33,12 @@ RULES = [
 # Pass, the passes that make its input from a module with marks, and the pass with options that give it something to do.
 CASES = {
     "hlotag-resolve": ("", "hlotag-resolve"),
-    "hlotag-attach": ("hlotag-resolve", with_rules("hlotag-attach", RULES)),
+    "hlotag-attach": ("hlotag-resolve", attach(RULES)),
     "hlotag-propagate-regions": ("hlotag-resolve", "hlotag-propagate-regions"),
     "hlotag-propagate-calls": ("hlotag-resolve", "hlotag-propagate-calls"),
-    "hlotag-propagate-autodiff": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), "hlotag-propagate-autodiff"),
+    "hlotag-propagate-autodiff": ("hlotag-resolve," + attach(RULES), "hlotag-propagate-autodiff"),
     "hlotag-strip": ("hlotag-resolve", "hlotag-strip"),
-    "hlotag-verify": ("hlotag-resolve," + with_rules("hlotag-attach", RULES), "hlotag-verify"),
+    "hlotag-verify": ("hlotag-resolve," + attach(RULES), "hlotag-verify"),
     "default pipeline": ("", hlotag.DEFAULT_PIPELINE),
 }
 

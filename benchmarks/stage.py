@@ -26,7 +26,6 @@ import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -166,11 +165,11 @@ def compiling(layers: int, repeat: int, clock: Clock = time.process_time) -> tup
     return none, tags, both
 
 
-def process(code: str, **environment: str) -> float:
+def process(code: str) -> float:
     """What a fresh process prints; compiled files are kept for the next one, as they are of what is installed."""
     finished = subprocess.run(
         [sys.executable, "-c", f"import time; start = time.perf_counter(); {code}"],
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment},
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},
         check=True,
         capture_output=True,
         text=True,
@@ -178,15 +177,13 @@ def process(code: str, **environment: str) -> float:
     return float(finished.stdout)
 
 
-def in_processes(code: str, repeat: int, **environment: str) -> float:
-    return statistics.median(process(code, **environment) for _ in range(repeat))
+def in_processes(code: str, repeat: int) -> float:
+    return statistics.median(process(code) for _ in range(repeat))
 
 
 ELAPSED = "print(time.perf_counter() - start)"
 BUSY = "print(time.process_time())"
 CONNECTION = "import jax; from hlotag.mlir import connection, library"
-LOOK_UP = f"{CONNECTION}; start = time.perf_counter(); connection.ensure(); {ELAPSED}"
-
 SYMBOLS = f"{CONNECTION}; start = time.perf_counter(); connection._read_offsets(library.find_library()); {ELAPSED}"
 
 
@@ -214,18 +211,12 @@ def main() -> None:
     none, tags, both = compiling(options.compile_layers, repeat)
     row(f"compile, {options.compile_layers} layers", none, tags)
     row("  with the HLO stage", none, both)
-    with tempfile.TemporaryDirectory() as cache:
-        first = process(LOOK_UP, HLOTAG_CACHE_DIR=cache)
-        second = in_processes(LOOK_UP, repeat, HLOTAG_CACHE_DIR=cache)
-        symbols = in_processes(SYMBOLS, repeat)
-        row(
-            "import",
-            in_processes(f"import jax; {BUSY}", repeat),
-            in_processes(f"import jax, hlotag; hlotag.enable(); {BUSY}", repeat, HLOTAG_CACHE_DIR=cache),
-        )
-    trial = first - symbols
-    print(f"\nlook-up in the first process: {symbols * 1e3:.1f} ms for symbols, {trial * 1e3:.1f} ms for the trial in a child")
-    print(f"look-up in the next ones: {second * 1e3:.1f} ms")
+    row(
+        "import",
+        in_processes(f"import jax; {BUSY}", repeat),
+        in_processes(f"import jax, hlotag; hlotag.enable(); {BUSY}", repeat),
+    )
+    print(f"\nlook-up of MLIR's functions: {in_processes(SYMBOLS, repeat) * 1e3:.1f} ms")
     print(f"{time.perf_counter() - begin:.0f} s in all")
 
 

@@ -84,12 +84,11 @@ MISTAKES = {
     "a program": (lambda: hlotag.xla.compile(3), "cannot compile a int"),
     "an executable": (lambda: hlotag.xla.LoadedExecutable(3), "must be jaxlib's loaded executable, not a int"),
     "rules of no path": (lambda: hlotag.load_rules(3), "the file of rules must be a path, got 3 of type int"),
-    "rules of a zero byte": (lambda: hlotag.load_rules("a\0"), "the file of rules: .* is not a path: it has a zero byte"),
-    "rules of half a character": (lambda: hlotag.load_rules(HALF), "the file of rules: .* is not a path: surrogates"),
-    "rules of an empty path": (lambda: hlotag.load_rules(""), "the file of rules: '' is not a path: it is empty"),
+    "rules of a zero byte": (lambda: hlotag.load_rules("a\0"), "the file of rules: .* is not a path"),
+    "rules of an empty path": (lambda: hlotag.load_rules(""), "the file of rules: '' is not a path"),
     "a folder whose name is too long": (lambda: hlotag.audit(LONG), "no such folder"),
     "dumps to no path": (lambda: hlotag.dump_to(3), "directory must be a path, got 3 of type int"),
-    "dumps to a zero byte": (lambda: hlotag.dump_to("a\0"), "directory: .* is not a path: it has a zero byte"),
+    "dumps to a zero byte": (lambda: hlotag.dump_to("a\0"), "directory: .* is not a path"),
 }
 
 

@@ -199,7 +199,7 @@ def test_a_file_that_cannot_be_written_is_as_before(tmp_path, monkeypatch):
 
     audit = hlotag.audit(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}), 1.0)
     (tmp_path / "file").write_text("before")
-    monkeypatch.setattr("hlotag._util.files.replace", fails)
+    monkeypatch.setattr("os.replace", fails)
     with pytest.raises(OSError, match="No space"):
         audit.to_html(tmp_path / "file")
     assert (tmp_path / "file").read_text() == "before"

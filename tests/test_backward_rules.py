@@ -10,8 +10,7 @@ import pytest
 from jax import lax
 from jax.experimental import hijax
 from jax.experimental.xla_metadata import set_xla_metadata
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.extend.core import jaxpr_as_fun
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
@@ -58,32 +57,9 @@ def linear_call(erf):
     return lambda x: call(lambda r, x: r * x, lambda r, ct: erf(r) * ct, jnp.cos(lax.stop_gradient(x)), x)
 
 
-def custom_linear_solve(erf, **options):
-    def f(x):
-        diagonal = 2 + jnp.cos(lax.stop_gradient(x))
-        solve = lambda _, b: erf(diagonal) * b
-        return lax.custom_linear_solve(lambda v: diagonal * v, x, solve, **(options or {"transpose_solve": solve}))
-
-    return f
-
-
-def symmetric_solve(erf):
-    return custom_linear_solve(erf, symmetric=True)
-
-
 def custom_root(erf):
     tangent_solve = lambda g, y: y / (g(jnp.ones_like(y)) + erf(jnp.ones_like(y)))
     return lambda x: lax.custom_root(lambda y: y * 2 - x, x, lambda g, y: y, tangent_solve)
-
-
-def primitive(erf):
-    double = Primitive("double")
-    double.def_impl(lambda x: x * 2)
-    double.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(double, mlir.lower_fun(lambda x: x * 2, multiple_results=False))
-    ad.deflinear(double, lambda ct: [erf(jnp.ones_like(ct)) * ct])
-    batching.defvectorized(double)
-    return lambda x: double.bind(jnp.sin(x))
 
 
 def hijax_primitive(erf):
@@ -132,10 +108,7 @@ def of_shard_map(f):
     return jax.shard_map(f, mesh=Mesh(np.array(jax.devices()[:2]), ("i",)), in_specs=P("i"), out_specs=P("i"), check_vma=False)
 
 
-KINDS = (
-    *(backward, shared_with_forward, forward, custom_gradient, custom_jvp, linear_call, custom_linear_solve, symmetric_solve),
-    *(custom_root, primitive, hijax_primitive),
-)
+KINDS = (*(backward, shared_with_forward, forward, custom_gradient, custom_jvp, linear_call, custom_root, hijax_primitive),)
 AROUND = (lambda f: f, of_jit, of_scan, of_jit_in_scan, of_fori_loop, of_cond, jax.checkpoint, of_vmap, of_shard_map)
 # JAX has no rule of `linear_call` for vmap, and none of hijax primitives for vmap and checkpoint.
 IMPOSSIBLE = {(linear_call, of_vmap), (hijax_primitive, of_vmap), (hijax_primitive, jax.checkpoint)}
@@ -211,7 +184,7 @@ def test_what_autodiff_derives_from_a_rule_has_the_tags_for_that(how, around):
     assert "derived" not in str(entries(first(around(backward(erf))), "stablehlo.multiply"))
 
 
-@pytest.mark.parametrize("kind", [backward, custom_gradient, linear_call, custom_linear_solve, symmetric_solve, primitive])
+@pytest.mark.parametrize("kind", [backward, custom_gradient, linear_call])
 @pytest.mark.parametrize("jit", [lambda f: f, jax.jit])
 def test_a_rule_has_the_derived_tags_of_what_is_around_the_function(kind, jit):
     function = jit(kind(lax.erf))
@@ -261,6 +234,6 @@ def test_the_marks_of_rules_leave_nothing_in_names():
         traced = jax.jit(f).trace(X)
         assert names(traced.lower()) == alone
     with hlotag.stage(None):  # A jaxpr of the stage, lowered without it.
-        outside = names(jax.jit(jax.extend.core.jaxpr_as_fun(traced.jaxpr)).lower(X))
+        outside = names(jax.jit(jaxpr_as_fun(traced.jaxpr)).lower(X))
     assert [name for name in outside if "hlotag" in name or "\x01" in name or "\\01" in name] == []
     assert len(outside) >= len(alone)

@@ -14,7 +14,7 @@ import os, sys
 from concurrent.futures import ThreadPoolExecutor
 import jax, jax.numpy as jnp, numpy as np
 import hlotag
-from hlotag.passes.rules import with_rules
+from hlotag.passes.rules import attach
 
 @jax.jit
 def inner(x):
@@ -34,10 +34,10 @@ w = {"a": np.ones((4, 4), np.float32), "b": np.ones((4, 4), np.float32)}
 lowered = jax.jit(jax.value_and_grad(loss)).lower(w, np.ones((4, 4), np.float32))
 sys.stdout.write(lowered.as_text(debug_info=True))
 hlotag.disable()
-passes = "hlotag-attach,hlotag-propagate-autodiff,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"
+passes = "hlotag-propagate-autodiff,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"
 untagged = jax.jit(jax.value_and_grad(loss)).lower(w, np.ones((4, 4), np.float32)).as_text(debug_info=True)
 with ThreadPoolExecutor(1 + int(os.environ["PYTHONHASHSEED"]) % 3) as pool:
-    print(*pool.map(lambda _: hlotag.run_passes(untagged, with_rules(passes, rules), debug_origins=True), range(3)))
+    print(*pool.map(lambda _: hlotag.run_passes(untagged, f"{attach(rules)},{passes}", debug_origins=True), range(3)))
 """
 
 

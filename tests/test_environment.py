@@ -46,7 +46,7 @@ def test_turning_the_stage_on_imports_little(run_python):
     names = run_python(code).stdout.split()
     imported = {name.split(".")[0] for name in names} | set(names)
     assert "hlotag" in imported
-    assert imported & {"google", "rich", "matplotlib", "jax.extend", "hlotag.audits", "hlotag.xla"} == set()
+    assert imported & {"google", "rich", "tomllib", "matplotlib", "jax.extend", "hlotag.audits", "hlotag.xla"} == set()
 
 
 @pytest.fixture(autouse=True)
@@ -109,8 +109,8 @@ BAD = [
     ("HLOTAG_PIPELINE", "hlotag-\udcff", True, "cannot be encoded as UTF-8"),
     ("HLOTAG_RULES", "/nowhere/rules.toml", True, "No such file"),
     ("HLOTAG_RULES", __file__, True, "not a TOML file"),
-    ("HLOTAG_ON_ERROR", "ignore", True, "'raise' or 'warn', got 'ignore'"),
-    ("HLOTAG_HLO", ",", True, "got an empty list"),
+    ("HLOTAG_ON_ERROR", "ignore", True, "on_error must be 'raise' or 'warn', got 'ignore'"),
+    ("HLOTAG_HLO", ",", True, "hlo must be .* got an empty list"),
     ("HLOTAG_OP_NAMES", "layer", False, "no effect without HLOTAG_ENABLE=1"),
     ("HLOTAG_ENABLED", "1", False, "no such variable.*did you mean HLOTAG_ENABLE"),
     ("HLOTAG_OPNAMES", "layer", False, "did you mean HLOTAG_OP_NAMES"),
@@ -119,11 +119,12 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "value", "is_enabled", "message"), BAD)
-def test_a_bad_value_is_a_warning_that_names_the_variable(name, value, is_enabled, message):
+def test_a_bad_value_is_a_warning(name, value, is_enabled, message):
     with pytest.warns(RuntimeWarning) as caught:
         environment.start({name: value} | ({"HLOTAG_ENABLE": "1"} if is_enabled else {}))
     (warning,) = caught
-    assert str(warning.message).startswith(f"{name}: ") and re.search(message, str(warning.message))
+    named = "HLOTAG_ENABLE" if is_enabled else name
+    assert str(warning.message).startswith(f"{named}: ") and re.search(message, str(warning.message))
     assert hlotag.active() is None
 
 
@@ -149,7 +150,7 @@ print(jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"})).lower(1.0).as_text()
 
 
 def test_off_is_off():
-    for name, value in [("ENABLE", "0"), ("ENABLE", "off"), ("CACHE_DIR", "/x"), ("REQUIRED", "x")]:
+    for name, value in [("ENABLE", "0"), ("ENABLE", "off"), ("REPRODUCER_DIR", "/x"), ("REQUIRED", "x")]:
         with warnings.catch_warnings(action="error"):
             environment.start({f"HLOTAG_{name}": value})
         assert hlotag.active() is None
@@ -183,9 +184,8 @@ def test_dumps_are_made_before_and_after_each_change(tmp_path):
     with hlotag.stage(pipeline), hlotag.dump_to(tmp_path / "made"):
         result = f.lower(X).as_text(debug_info=True)
     found = names(tmp_path / "made")
-    assert re.match(r"jax_ir\d{4}_", found[0])
     steps = ("00_before", "01_hlotag-resolve", "04_cse")
-    assert found == [f"{found[0].partition('_jit')[0]}_jit_step_hlotag_{step}.mlir" for step in steps]
+    assert found == [f"{found[0].partition('_jit')[0]}_jit_step_{step}.mlir" for step in steps]
     before, resolved, last = ((tmp_path / "made" / name).read_text() for name in found)
     assert "hlotag#0" in before and TAGGED not in before
     assert "hlotag#0" not in resolved and TAGGED in resolved
@@ -217,7 +217,7 @@ def test_dumps_end_with_their_block(tmp_path):
 def test_dumps_of_a_pipeline_that_fails_show_how_far_it_came(tmp_path):
     with hlotag.stage("cse,hlotag-verify"), hlotag.dump_to(tmp_path), pytest.raises(hlotag.PassError):
         program().lower(X)
-    assert [name.split("_hlotag_")[1] for name in names(tmp_path)] == ["00_before.mlir", "01_cse.mlir"]
+    assert [name.split("_step_")[1] for name in names(tmp_path)] == ["00_before.mlir", "01_cse.mlir"]
     with hlotag.stage("cse,hlotag-verify", on_error="warn"), hlotag.dump_to(tmp_path), pytest.warns(hlotag.PassFailedWarning):
         assert TAGGED in program().lower(X).as_text()
 
@@ -230,14 +230,10 @@ def test_a_dump_that_cannot_be_written_is_a_warning(tmp_path):
     assert re.search(rf"a dump could not be written: .*{tmp_path}/file", str(warning.message)) and warning.filename == __file__
 
 
-def test_dumps_are_numbered_with_jaxs_own_and_name_the_process(tmp_path, monkeypatch, request):
+def test_dumps_are_numbered_and_name_the_process(tmp_path, monkeypatch):
     monkeypatch.setattr(runtime.distributed.global_state, "num_processes", 4)
     monkeypatch.setattr(runtime.distributed.global_state, "process_id", 3)
-    jax.config.update("jax_dump_ir_to", str(tmp_path))
-    request.addfinalizer(lambda: jax.config.update("jax_dump_ir_to", None))
     with hlotag.stage(), hlotag.dump_to(tmp_path):
-        program()(X)
-    ours = [name for name in names(tmp_path) if "_hlotag_" in name]
-    (compiled,) = [name for name in names(tmp_path) if "jit_step_compile" in name]
-    assert ours and all(name.endswith("_process3.mlir") for name in ours)
-    assert ours[0].split("_")[1] < compiled.split("_")[1]
+        program().lower(X), program().lower(X)
+    assert all(name.endswith("_process3.mlir") for name in names(tmp_path))
+    assert len({re.match(r"hlotag\d{4}_", name)[0] for name in names(tmp_path)}) == 2

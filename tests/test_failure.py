@@ -6,7 +6,6 @@ import pickle
 import re
 import shlex
 import stat
-import subprocess
 import sys
 import warnings
 from dataclasses import replace
@@ -96,24 +95,15 @@ def test_an_error_names_pass_operation_and_line(capfd):
 PASS = "import hlotag\n@hlotag.register_pass\ndef always_fails(module):\n    raise ValueError('on purpose')\n"
 
 
-@pytest.mark.parametrize("is_script", [False, True])
-def test_the_command_in_the_error_has_python_passes(tmp_path, reproducers, is_script):
-    """A program with a pass of its own, in a module beside it; the command works from where the program ran."""
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "my_passes.py").write_text(PASS)
+def test_the_command_in_the_error_has_python_passes(tmp_path, monkeypatch, run_python):
+    """A script with a pass of its own, in a module beside it; the command works from anywhere."""
+    (tmp_path / "my_passes.py").write_text(PASS)
     code = "import jax, hlotag, my_passes\nwith hlotag.stage('always-fails'): jax.jit(lambda x: x + 1).lower(1.0)\n"
-    (folder / "train.py").write_text(code)
-    paths = sys.path if is_script else [str(folder), *sys.path]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-    def run(command):
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300, check=False)
-
-    failed = run([sys.executable, *(["folder/train.py"] if is_script else ["-c", code])])
-    command = shlex.split(next(line for line in failed.stderr.splitlines() if "--pass-pipeline=" in line))
-    assert command[:2] == [sys.executable, "-c"] and "import my_passes" in command[2]
-    replayed = run(command)
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    failed = run_python(code, may_fail=True, PYTHONPATH=paths)
+    _, *arguments = shlex.split(next(line for line in failed.stderr.splitlines() if "--pass-pipeline=" in line))
+    assert f"--load-pass-plugin={tmp_path / 'my_passes.py'}" in arguments
+    replayed = run_python(f"import sys; from hlotag.cli import opt_main; sys.exit(opt_main({arguments}))", may_fail=True)
     assert replayed.returncode == 1 and "on purpose" in replayed.stderr
 
 

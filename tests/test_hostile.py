@@ -11,6 +11,7 @@ import hostile
 import pytest
 
 import hlotag
+from hlotag._core import nesting_depth
 from hlotag.cli import opt_main
 from hlotag.mlir.modules import new_context, parse_module, to_bytecode
 
@@ -33,9 +34,9 @@ def test_a_constant_is_not_copied():
 @pytest.mark.parametrize(
     ("text", "status", "said"),
     [
-        (hostile.CASES["nesting"].build(2_000), 2, "nested 2003 deep"),  # XLA has no stack for it.
-        (hostile.CASES["location: names"].build(20_000), 0, "1 operation"),
-        (hostile.CASES["location: callsites"].build(20_000), 0, "1 operation"),
+        (hostile.CASES["nesting"].build(300), 2, "nested 303 deep"),  # XLA has no stack for it.
+        (hostile.CASES["location: names"].build(900), 0, "1 operation"),
+        (hostile.CASES["location: callsites"].build(900), 0, "1 operation"),
     ],
     ids=["nesting", "location: names", "location: callsites"],
 )
@@ -73,7 +74,7 @@ NO_MODULES = {
     "type of a newer StableHLO": (b"func.func private @f(!stablehlo.of_tomorrow)", "error: "),
     "dialect of tomorrow": (b"tomorrow.op", "error: "),
     "brackets": (b"module attributes {a.b = " + b"[" * 1_000_000, "nested 1000001 deep"),
-    "brackets that are read": (b"module attributes {a.b = " + b"[" * 30_000, "error: "),
+    "brackets that are read": (b"module attributes {a.b = " + b"[" * 900, "error: "),
     "a long line": (b"x" * 1_000_000, "error: "),
     "quotes": (b'"' * 100_001, "error: "),
 }
@@ -111,11 +112,11 @@ def test_a_fifo_is_read(tmp_path, capfd):
 
 DEEP = {
     "aliases of locations": '#l0 = loc("x")\n'
-    + "".join(f'#l{i + 1} = loc("n"(#l{i}))\n' for i in range(39_000))
-    + "module {} loc(#l39000)",
-    "aliases of types": "!t0 = tuple<>\n" + "".join(f"!t{i + 1} = tuple<!t{i}>\n" for i in range(39_000)) + "module {}",
-    "signs": "module attributes {m.x = affine_map<(d0) -> (" + "- " * 39_000 + "d0)>} {}",
-    "sums": "module attributes {m.x = affine_map<(d0) -> (" + "d0 floordiv 2 + " * 100_000 + "d0)>} {}",
+    + "".join(f'#l{i + 1} = loc("n"(#l{i}))\n' for i in range(900))
+    + "module {} loc(#l900)",
+    "aliases of types": "!t0 = tuple<>\n" + "".join(f"!t{i + 1} = tuple<!t{i}>\n" for i in range(900)) + "module {}",
+    "signs": "module attributes {m.x = affine_map<(d0) -> (" + "- " * 900 + "d0)>} {}",
+    "sums": "module attributes {m.x = affine_map<(d0) -> (" + "d0 floordiv 2 + " * 900 + "d0)>} {}",
 }
 
 
@@ -126,7 +127,7 @@ def test_text_that_is_deep_without_brackets(name, run_python):
 
 
 def test_deep_text_raises_what_any_other_text_does():
-    text = "module attributes {a = " + "[" * 1000 + "]" * 1000 + "} {}"
+    text = "module attributes {a = " + "[" * 900 + "]" * 900 + "} {}"
     with pytest.raises(hlotag.ParseError, match="dialect-prefixed"):
         hlotag.run_passes(text)
 

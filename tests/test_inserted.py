@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 import hlotag
 from hlotag.errors import ArgumentError, TagIgnoredWarning
 from hlotag.hlo.module import of_executable
-from hlotag.passes.rules import with_rules
+from hlotag.passes.rules import attach
 from hlotag.profiles.program import Program
 
 LAYERS = 3
@@ -103,7 +103,7 @@ UNCOMPILED = {
     "StableHLO's name": (lambda: rule(op="stablehlo.all_gather"), "'all-gather'"),
     "a flag": (lambda: hlotag.Rule({"k": "v"}, op="*", inserted="yes"), "'inserted' must be True or False"),
     "no HLO stage": (lambda: hlotag.stage(rules=[rule(op="*")], hlo=False), "hlo=False"),
-    "no compiler": (lambda: with_rules("hlotag-attach", [rule(op="*")]), "rule 1 is for collectives"),
+    "no compiler": (lambda: attach([rule(op="*")]), "rule 1 is for collectives"),
     "an illegal value": (
         lambda: compiled(hlotag.Rule({"_scheduling_group_id": "{n}"}, scope="{n}", op="all-gather", inserted=True)),
         "rule 1, where n is 'layer_",

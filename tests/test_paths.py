@@ -49,7 +49,7 @@ def dumped(tmp_path):
 
     def texts():
         # The last file of a module is how its passes left it.
-        last = {re.match(r"jax_ir\d+", path.name)[0]: path for path in sorted(tmp_path.iterdir())}
+        last = {re.match(r"hlotag\d+", path.name)[0]: path for path in sorted(tmp_path.iterdir())}
         new = {number: path for number, path in last.items() if number not in seen}
         seen.update(new)
         return [path.read_text() for path in new.values()]

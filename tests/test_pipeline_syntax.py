@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 
 from hlotag.errors import ArgumentError
 from hlotag.passes import syntax
-from hlotag.passes.syntax import Element, Option, join, parse, write
+from hlotag.passes.syntax import Element, PassInfo, PassOption, join, parse, write
 
-SAMPLE = {
-    "flag": Option("bool", False),
-    "limit": Option("int", 3),
-    "ratio": Option("float", 0.5),
-    "text": Option("string", ""),
-    "keys": Option("list of strings", []),
-    "seeds": Option("all|attached", "all"),
+TYPES = {
+    **{"flag": ("bool", "false"), "limit": ("int", "3"), "ratio": ("float", "0.5"), "text": ("string", '""')},
+    **{"keys": ("list of strings", "{}"), "seeds": ("all|attached", "all")},
 }
+SAMPLE = PassInfo("hlotag-sample", "", "", tuple(PassOption(name, *rest, "") for name, rest in TYPES.items()))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -53,6 +50,7 @@ def round_trip(text: str) -> str:
         ("hlotag-sample{seeds=attached flag limit=-4}", "hlotag-sample{flag=true limit=-4 seeds=attached}"),
         ('hlotag-sample{ratio=2.5e-1 text="a b"}', 'hlotag-sample{ratio=0.25 text="a b"}'),
         ("hlotag-sample{text='[{op = \"add\"}]'}",) * 2,
+        ('hlotag-sample{text=[{op = "a]"}, {}] limit=4}', "hlotag-sample{limit=4 text='[{op = \"a]\"}, {}]'}"),
     ],
 )
 def test_canonical_text(text, canonical):
@@ -81,13 +79,13 @@ def test_any_string_survives(value):
     assert element.options == {k: v for k, v in options.items() if v}
 
 
-@given(st.one_of(st.integers(-(1 << 63), (1 << 63) - 1), st.floats(allow_nan=False)))
+@given(st.one_of(st.integers(), st.floats(allow_nan=False)))
 def test_any_number_survives(value):
     (element,) = parse(f"hlotag-sample{{{'limit' if isinstance(value, int) else 'ratio'}={write(value)}}}")
     assert [*element.options.values()] in ([value], [])
 
 
-WORDS = [*"ab,{}()\"'\\ =", "hlotag-sample", "text=", "keys=", "builtin.module("]
+WORDS = [*"ab,{}()[]\"'\\ =", "hlotag-sample", "text=", "keys=", "builtin.module("]
 
 
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
@@ -101,16 +99,15 @@ def test_what_is_read_is_written(text):
     ("text", "reason"),
     [
         *[(",", "expected the name of a pass"), ("cse,", "expected the name of a pass")],
-        *[("cse canonicalize", "expected ','"), ("cse)", "expected ','")],
-        *[("func.func(cse", r"'\(' is not closed"), ("builtin.module(cse", r"'\(' is not closed")],
+        *[("hlotag-sample cse", "expected ',' or options"), ("hlotag-sample(cse)", "expected ',' or options")],
+        *[("func.func(cse", r"'\(' is not closed"), ("builtin.module(cse", r"'\(' is not closed"), ("cse)", "closes nothing")],
         *[("func.func(cse}", "'}' closes nothing"), ("hlotag-sample{limit=1", "'{' is not closed")],
-        *[('hlotag-sample{text="a}', "the quote is not closed"), ("hlotag-sample(cse)", "options are written in")],
-        ("func.func(cse, hlotag-sample)", "not nested in another operation"),
-        ("hlotag-sample{limit=1.5}", "'1.5' is not a value of type int for the option 'limit' of hlotag-sample; its"),
-        *[("hlotag-sample{limit=99999999999999999999}", "type int"), ("hlotag-sample{flag=yes}", "type bool")],
-        *[("hlotag-sample{ratio=x}", "type float"), ("hlotag-sample{seeds=some}", r"type all\|attached")],
-        *[("hlotag-sample{text}", "needs a value"), ("hlotag-sample{keys=a,,b}", "list of strings")],
-        ("hlotag-sample{=1}", "name of an option"),
+        ('hlotag-sample{text="a}', "a quote is not closed"),
+        ("hlotag-sample{limit=1.5}", "'limit' of hlotag-sample needs a value of type int, found 'limit=1.5'"),
+        *[("hlotag-sample{flag=yes}", "type bool"), ("hlotag-sample{seeds=some}", r"type all\|attached")],
+        *[("hlotag-sample{ratio=x}", "type float"), ("hlotag-sample{keys=a,,b}", "list of strings")],
+        *[("hlotag-sample{text}", "needs a value of type string"), ("hlotag-sample{=1}", "unknown option ''")],
+        ("cse,hlotag-sampel", "unknown pass 'hlotag-sampel'; did you mean hlotag-sample\\?, in the pipeline 'cse,hlotag-sampel'"),
         (
             "hlotag-sample{nope=1}",
             r"unknown option 'nope' of hlotag-sample; its options: flag \(bool\), limit \(int\), ratio \(float\), text "
@@ -121,11 +118,3 @@ def test_what_is_read_is_written(text):
 def test_what_is_refused(text, reason):
     with pytest.raises(ArgumentError, match=reason):
         parse(text)
-
-
-def test_errors_show_the_place():
-    with pytest.raises(ArgumentError) as caught:
-        parse("cse,hlotag-sampel")
-    assert str(caught.value) == (
-        "at offset 4: unknown pass 'hlotag-sampel'; did you mean hlotag-sample?\n  cse,hlotag-sampel\n      ^"
-    )

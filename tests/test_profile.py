@@ -2,6 +2,7 @@
 """Profiles of programs that run here: what has which value and phase, and what may be profiled."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import hlotag
-from hlotag import ArgumentError, HlotagError
+from hlotag import ArgumentError, HlotagError, ParseError
 from hlotag.profiles import Profile
 
 X = np.full((64, 64), 0.01, np.float32)
@@ -148,6 +149,29 @@ def test_a_trace_that_was_made_elsewhere_is_joined_with_an_audit(tmp_path):
     assert places(profile, "layer") == PROGRAMS["train"][1]
     assert profile.rows == hlotag.read_profile(tmp_path, audit).rows
     assert_sums(profile)
+    wider = jnp.ones((128, 128))
+    other = hlotag.audit(train, [wider] * len(WEIGHTS), wider)
+    with pytest.raises(ParseError, match="instructions of one name have other shapes"):
+        hlotag.read_profile(tmp_path, other)
+
+
+def test_a_trace_alone_has_the_tags_of_its_module(tmp_path):
+    with hlotag.stage():
+        step = jax.jit(train).lower(WEIGHTS, X).compile()
+        audit = hlotag.audit(train, WEIGHTS, X)
+    with jax.profiler.trace(tmp_path):
+        jax.block_until_ready(step(WEIGHTS, X))
+    profile = hlotag.read_profile(tmp_path, module="jit_train")
+    assert_sums(profile)
+    found, expected = (
+        Counter({(row.value, row.phase): row.seconds for row in each.rows if row.key == "layer"})
+        for each in (profile, hlotag.read_profile(tmp_path, audit))
+    )
+    assert sum(abs(found[place] - expected[place]) for place in found | expected) < 0.1 * profile.total_seconds
+    with pytest.raises(ParseError, match="no module of jit_other; modules of what ran: jit_train"):
+        hlotag.read_profile(tmp_path, module="jit_other")
+    with pytest.raises(ArgumentError, match="module='jit_train' goes without an audit"):
+        hlotag.read_profile(tmp_path, audit, module="jit_train")
 
 
 def test_arguments_that_make_no_sense_are_errors():

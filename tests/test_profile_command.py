@@ -109,7 +109,7 @@ def test_two_programs_are_compared_in_turns(capsys):
 
 
 ERRORS = [
-    (["profile", "trace"], "a trace needs --audit FILE"),
+    (["profile", "train.py:step", "--module", "jit_f"], "--module jit_f goes with the folder of a trace"),
     (["profile", "train.py:step", "--audit", "a.json"], "--audit a.json goes with the folder of a trace"),
     (["profile", "train.py"], "needs the name of a function"),
     (["profile", "nothing", "--audit", "train.py"], "not JSON"),

@@ -6,7 +6,7 @@ import jax
 import jaxlib.version
 
 from hlotag import _core
-from hlotag.mlir import connection, library
+from hlotag.mlir import connection, library, trial
 from hlotag.mlir.symbols import read_symbols
 
 
@@ -15,7 +15,8 @@ def main() -> None:
     needed = _core.required_symbols()
     missing = sorted(set(needed) - read_symbols(library.find_library().path, needed).keys())
     print("functions missing:", missing or "none")
-    connection.ensure()
+    found = library.find_library()
+    trial.run(found, connection._read_offsets(found))
     print("the trial run in a child process: ok")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import hlotag
-from hlotag.passes.pipeline import PassInfo
+from hlotag.passes.syntax import PassInfo
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "passes.md"
 

@@ -39,7 +39,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    text, file = header(runpy.run_path(str(CATALOGUE))["CATALOGUE"]), Path(sys.argv[1])
+    text, file = header(runpy.run_path(str(CATALOGUE))["known_keys"]().values()), Path(sys.argv[1])
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists() or file.read_text() != text:
         file.write_text(text)

@@ -10,7 +10,7 @@ import textwrap
 from pathlib import Path
 
 from hlotag.cli.keys import cells, describe
-from hlotag.tagging.catalogue import CATALOGUE, Key
+from hlotag.tagging.catalogue import Key, known_keys
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "keys.md"
 
@@ -22,7 +22,9 @@ The keys of `mhlo.frontend_attributes` that XLA's compilers read. A value that i
 that tags. On a terminal, `hlotag keys` prints the same as a table.
 
 Any other key is free: all values are legal, and derived operations get it too. `hlotag.register_key` adds your own. A
-key that looks like one below (`group`, `_scheduling_group`) warns once at the line that tags.
+key that looks like one below (`group`, `_scheduling_group`) warns once at the line that tags. GPU's compiler gets no
+other key than those below and those that begin with `_` or `xla`, unless you register it with `compiler=True`
+([why](how_it_works.md#limits-of-the-hlo-stage)).
 
 - **Read by**: the compilers that the key makes compile a program differently. *Not seen*: XLA's source or JAX says that
   the compiler reads the key, and the compiled program was the same. [What each compiler
@@ -45,7 +47,8 @@ Tags and rules must not use these; `*` stands for any text.
 
 def render() -> str:
     """The page."""
-    free, reserved = [key for key in CATALOGUE if not key.reserved], [key for key in CATALOGUE if key.reserved]
+    known = known_keys().values()
+    free, reserved = [key for key in known if not key.reserved], [key for key in known if key.reserved]
     sections = "".join(map(_section, free))
     return _PAGE + sections + _RESERVED + "".join(_wrapped(f"- `{key.name}`: {key.doc}", "  ") for key in reserved)
 

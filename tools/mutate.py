@@ -89,7 +89,7 @@ def prepare() -> None:
 
 
 def environment() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": str(WORK / "site"), "HLOTAG_CACHE_DIR": str(WORK / "cache")}
+    return os.environ | {"PYTHONPATH": str(WORK / "site")}
 
 
 def passes(*command: str | Path) -> bool:

@@ -46,7 +46,7 @@ TAIL = """
   address and undefined-behaviour sanitizers. It also makes modules of the fuzzer's bytes and runs every pass on them
   with upstream's MLIR 22; mutates JAX's modules in jaxlib's MLIR; and tags random JAX programs under random
   transformations.
-- `make hostile` tries a million operations, ten thousand nested regions, a constant of 1 GiB, names of a million
+- `make hostile` tries a million operations, four hundred nested regions, a constant of 1 GiB, names of a million
   characters, and cycles of calls. It runs each at a quarter of the size, too: time must grow slower than the square.
 - `python tools/reliability.py --faults` runs the tests that break files, disks, caches, libraries and passes.
   It counts each test as one fault; a few of them test the undisturbed case.
@@ -60,7 +60,7 @@ TAIL = """
 ## Known limits
 
 - **Deep text.** MLIR's text parser needs stack for each nested region, and time with the square of the depth. hlotag
-  reads text up to [40,000 brackets deep](design_notes.md#hostile-input) and refuses deeper text.
+  reads text up to [1,000 brackets deep](design_notes.md#hostile-input) and refuses deeper text.
 - **Deep modules in XLA.** XLA's threads have stack for some 200 nested regions; beyond that the process ends.
   `hlotag audit` refuses a module whose operations are nested more than 128 deep.
 - **Invalid loops without StableHLO.** The search for derived operations relies on StableHLO's verifier. Under

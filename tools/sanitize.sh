@@ -17,7 +17,7 @@ for file in python/hlotag/*; do ln -s "$root/$file" "$site/hlotag/"; done
 ln -s "$root/python/jax_plugins" "$site/"
 
 run() { # run COMMAND...: with the instrumented extension
-  PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} HLOTAG_CACHE_DIR=$root/build/asan/cache \
+  PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} \
     LD_PRELOAD="$(c++ -print-file-name=libasan.so) $(c++ -print-file-name=libubsan.so) $(c++ -print-file-name=libstdc++.so)" \
     "$@"
 }

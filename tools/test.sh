@@ -5,8 +5,6 @@
 set -u
 cd "$(dirname "$0")/.."
 source tools/steps.sh
-# Tests leave the user's own cache alone.
-export HLOTAG_CACHE_DIR=$PWD/build/cache
 
 newest=
 for version in ${PYTHON_VERSION:-3.13 3.12 3.11}; do

@@ -41,7 +41,7 @@ inside() { # runs a command in the root, where this folder is /source; its mount
     mount -t proc proc "$1/proc"
     mount --rbind /dev "$1/dev"
     exec chroot "$1" /usr/bin/env -i HOME=/root PATH=/usr/bin:/bin \
-      PYTHONPATH=/source/build/aarch64-site JAX_PLATFORMS=cpu HLOTAG_CACHE_DIR=/tmp/cache \
+      PYTHONPATH=/source/build/aarch64-site JAX_PLATFORMS=cpu \
       PYTHONDONTWRITEBYTECODE=1 bash -euc "cd /source && \"\$@\"" - "${@:3}"' - "$root" "$PWD" "$@"
 }
 

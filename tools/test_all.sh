@@ -12,7 +12,6 @@ if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then
 else
   missing "pages in Chromium: not found; tools/get_packages.sh installs it"
 fi
-export HLOTAG_CACHE_DIR=$PWD/build/cache
 
 newest=
 for version in 3.11 3.12 3.13; do

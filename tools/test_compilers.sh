@@ -6,7 +6,6 @@
 set -u
 cd "$(dirname "$0")/.."
 # Tests leave the user's own cache alone.
-export HLOTAG_CACHE_DIR=$PWD/build/cache
 
 failed=()
 missing=()

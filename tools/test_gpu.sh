@@ -10,7 +10,7 @@ if [[ ! -e /dev/nvidia0 ]]; then
   [[ ${CI:-} != true ]]
   exit
 fi
-export HLOTAG_CACHE_DIR=$PWD/build/cache JAX_PLATFORMS=cuda,cpu
+export JAX_PLATFORMS=cuda,cpu
 if [[ -z ${PYTHON:-} ]]; then
   bash tools/make_venv.sh "$(for v in 3.13 3.12 3.11; do bash tools/find_python.sh $v && break; done)" .venv/gpu build run test
   PYTHON=$PWD/.venv/gpu/bin/python

@@ -14,7 +14,7 @@ inside() { # runs a command in the root, where this folder is /source; its mount
     mount --bind "$2" "$1/source"
     mount -t proc proc "$1/proc"
     mount --rbind /dev "$1/dev"
-    exec chroot "$1" /usr/bin/env -i HOME=/root PATH=/venv/bin:/usr/bin:/bin JAX_PLATFORMS=cpu HLOTAG_CACHE_DIR=/tmp/cache \
+    exec chroot "$1" /usr/bin/env -i HOME=/root PATH=/venv/bin:/usr/bin:/bin JAX_PLATFORMS=cpu \
       PYTHONDONTWRITEBYTECODE=1 bash -euc "cd /source && \"\$@\"" - "${@:3}"' - "$root" "$PWD" "$@"
 }
 

@@ -24,7 +24,7 @@ fi
 mapfile -t others < <("$venv/bin/python" tools/requirements.py run | grep -v '^jax')
 "${pip[@]}" "${others[@]}"
 PATH="$venv/bin:$PATH" "${pip[@]}" --no-build-isolation --no-deps --force-reinstall .
-export HLOTAG_CACHE_DIR=$venv/cache JAX_PLATFORMS=cpu
+export JAX_PLATFORMS=cpu
 "$venv/bin/python" tools/describe_jaxlib.py
 "$venv/bin/python" -m pytest -q -n auto --maxprocesses=8 "${@:2}"
 "$venv/bin/lit" -q lit_tests

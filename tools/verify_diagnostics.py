@@ -114,25 +114,22 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile("".join(part if index % 2 else re.escape(part) for index, part in enumerate(parts)))
 
 
-class Verifying(opt._Opt):
-    """A run that compares diagnostics instead of printing them."""
+def verified(args: Any, source: str, filename: str, pipeline: str) -> bytes | None:
+    """As `opt._result`, but compares the diagnostics instead of printing them; None if they differ."""
+    reports: list[Diagnostic] = []
+    opt._report = lambda diagnostics, *_: reports.extend(diagnostics)
+    result = _result(args, source, filename, pipeline)
+    problems = compare(find_expectations(source), reports)
+    for line, problem in problems:
+        terminal.say(f"{filename}:{line}: error: {problem}" if line else f"{filename}: unknown location: error: {problem}")
+    return None if problems else result or b""
 
-    def _process(self, part: Any) -> None:
-        self.reports: list[Diagnostic] = []
-        super()._process(part)
-        self.failed = getattr(self, "differ", False)
-        for line, problem in compare(find_expectations(part.source), self.reports):
-            place = f"{self.filename}:{line}" if line else f"{self.filename}: unknown location"
-            terminal.say(f"{place}: error: {problem}")
-            self.failed = self.differ = True
 
-    def _report(self, part: Any, diagnostics: Iterable[Diagnostic]) -> None:
-        self.reports += diagnostics
+_result, opt._result = opt._result, verified
 
 
 def main() -> int:
     """Returns the exit status: 1 if a diagnostic and the comments differ."""
-    opt._Opt = Verifying
     arguments = [argument for argument in sys.argv[1:] if argument != "--verify-diagnostics"]
     if "HLOTAG_MLIR_OPT_PLUGIN" not in os.environ:
         return commands.opt_main(arguments)

@@ -1,42 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlotag/hlo/join.h"
-
-#include "hlo_text.h"
-#include "testing.h"
+#include "join_checks.h"
 
 using namespace hlotag::hlo;
 using hlotag::testing::HloText;
+using hlotag::testing::joined;
 using hlotag::testing::programOf;
-
-namespace {
-
-/// The instructions that have operations: `dot 0, add 1 2`.
-std::string joined(const std::string &program, const HloText &text, std::string_view without = {}) {
-  Program of = programOf(program);
-  Module module(text.data);
-  std::vector<Numbers> ids = join(module, of, readNames(module, of), without);
-  std::string found;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i].empty())
-      continue;
-    found += (found.empty() ? "" : ", ") + text.names[i];
-    for (int64_t number : ids[i])
-      found += " " + std::to_string(number);
-  }
-  return found;
-}
-
-/// Checks what a join finds, and what it finds without one of the rules.
-void checkRule(int line, std::string_view rule, const std::string &program,
-               const std::string &module, const std::string &with, const std::string &without) {
-  HloText text(module);
-  hlotag::testing::checkEqual(__FILE__, line, "with the rule", joined(program, text), with);
-  hlotag::testing::checkEqual(__FILE__, line, "without it", joined(program, text, rule), without);
-}
-
-} // namespace
-
-#define CHECK_RULE(...) checkRule(__LINE__, __VA_ARGS__)
 
 TEST(join_by_name) {
   CHECK_RULE("name", "0 = stablehlo.sine[4](_) result", R"(
@@ -49,27 +17,6 @@ TEST(join_by_name) {
       x = parameter[4]
       s = sine[4](x) "#0/f/sin")",
              "s 0", "");
-}
-
-TEST(join_combined_collectives_with_all_of_their_name) {
-  CHECK_RULE("combined", R"(
-    0 = stablehlo.add[4](_, _)
-    1 = stablehlo.all_reduce[4](0)
-    2 = stablehlo.all_reduce[4](_))",
-             R"hlo(
-    main:
-      x = parameter[4]
-      r = all-reduce(x, x) "(#1/f/psum:#2/f/psum)")hlo",
-             "r 1 2", "r 1 2");
-  CHECK_RULE("combined", R"(
-    0 = stablehlo.all_reduce[4](_)
-    1 = stablehlo.reshape[2,2](0)
-    2 = stablehlo.all_reduce[4](_))",
-             R"hlo(
-    main:
-      x = parameter[4]
-      r = all-reduce(x, x) "(#1/f/reshape:#2/f/psum)")hlo",
-             "r 0 2", "r 1 2");
 }
 
 TEST(join_helpers_that_have_the_name_of_their_user) {
@@ -103,87 +50,6 @@ TEST(join_helpers_that_have_the_name_of_their_user) {
       c = compare[4](x, x) "#2/f/where"
       s = select[4](c, x, x) "#2/f/where")",
              "c 1, s 2", "c 2, s 2");
-}
-
-TEST(join_slices_of_a_product_that_xla_made_of_two) {
-  const std::string program = R"(
-    0 = stablehlo.dot_general[4,8](_, _)
-    1 = stablehlo.dot_general[4,8](_, _)
-    2 = stablehlo.sine[4,8](0)
-    3 = stablehlo.cosine[4,8](1))";
-  CHECK_RULE("part", program, R"(
-    main:
-      x = parameter[4,4]
-      w = parameter[4,16] index=1
-      d = dot[4,16](x, w) "#1/f/v/dot_general"
-      a = slice[4,8](d) "#1/f/v/dot_general"
-      b = slice[4,8](d) "#1/f/v/dot_general"
-      s = sine[4,8](a) "#2/f/sin"
-      c = cosine[4,8](b) "#3/f/cos")",
-             "d 1 0, a 0, b 1, s 2, c 3", "d 1, a 1, b 1, s 2, c 3");
-  CHECK_RULE("part", program, R"(
-    main:
-      x = parameter[4,4]
-      w = parameter[4,16] index=1
-      d = dot[4,16](x, w) "#1/f/v/dot_general"
-      t = transpose[16,4](d)
-      a = slice[8,4](t) "#1/f/v/dot_general"
-      b = slice[8,4](t) "#1/f/v/dot_general"
-      s = sine[8,4](a) "#2/f/sin"
-      c = cosine[8,4](b) "#3/f/cos")",
-             "d 1 0, t 0 1, a 0, b 1, s 2, c 3", "d 1, t 1, a 1, b 1, s 2, c 3");
-  // XLA expanded a third product, which takes a slice: what it broadcasts has its name.
-  CHECK_EQ(joined(R"(
-    0 = stablehlo.dot_general[4,8](_, _)
-    1 = stablehlo.dot_general[4,8](_, _)
-    2 = stablehlo.dot_general[4,2](0, _)
-    3 = stablehlo.cosine[4,8](1))",
-                  HloText(R"(
-    main:
-      x = parameter[4,4]
-      w = parameter[4,16] index=1
-      d = dot[4,16](x, w) "#1/f/v/dot_general"
-      a = slice[4,8](d) "#1/f/v/dot_general"
-      b = slice[4,8](d) "#1/f/v/dot_general"
-      e = broadcast[4,8,2](a) "#2/f/dot_general"
-      m = multiply[4,8,2](e, e) "#2/f/dot_general"
-      c = cosine[4,8](b) "#3/f/cos")")),
-           "d 1, a 1, b 1, e 2, m 2, c 3");
-}
-
-TEST(join_pieces_of_a_collective_as_the_last_piece) {
-  CHECK_RULE("piece", R"(
-    0 = stablehlo.all_gather[8](_)
-    1 = stablehlo.sine[8](0))",
-             R"(
-    main:
-      x = parameter[4]
-      g = all-gather[8](x) channel=7
-      h = all-gather[8](x) channel=7
-      s = sine[8](h) "#1/f/sin")",
-             "g 0, h 0, s 1", "h 0, s 1");
-}
-
-TEST(join_parts_of_a_collective_with_what_their_users_take) {
-  const std::string program = R"(
-    0 = stablehlo.all_reduce[4](_)
-    1 = stablehlo.all_reduce[8](_)
-    2 = stablehlo.sine[4](0)
-    3 = stablehlo.cosine[8](1))";
-  const std::string module = R"(
-    main:
-      x = parameter[4]
-      y = parameter[8] index=1
-      r = all-reduce(x, y) NAME
-      a = get-tuple-element[4](r) index=0
-      b = get-tuple-element[8](r) index=1
-      s = sine[4](a) "#2/f/sin"
-      c = cosine[8](b) "#3/f/cos")";
-  CHECK_RULE("collective", program, std::regex_replace(module, std::regex("NAME"), ""),
-             "r 1 0, s 2, c 3", "r 1 0, s 2, c 3"); // Or by `wanted`.
-  // It has the name of one part.
-  CHECK_RULE("collective", program, std::regex_replace(module, std::regex("NAME"), "\"#0/f/psum\""),
-             "r 0 1, s 2, c 3", "r 0, s 2, c 3");
 }
 
 TEST(join_moves_that_have_the_name_of_a_neighbour) {
@@ -300,39 +166,6 @@ TEST(join_what_has_no_name_with_the_name_of_a_move_unless_it_is_a_helper) {
            "p 0, b 0, m 1");
 }
 
-TEST(join_sizes_tell_that_the_operands_of_a_product_are_swapped) {
-  const std::string program = R"(
-    0 = stablehlo.cosine[4,8](_)
-    1 = stablehlo.sine[8,2](_)
-    2 = stablehlo.dot_general[4,2](0, 1))";
-  const std::string module = R"(
-    main:
-      x = parameter[4,8]
-      y = parameter[8,2] index=1
-      c = cosine[4,8](x)
-      s = sine[8,2](y)
-      d = dot[2,4](s, c) "#2/f/dot_general")";
-  HloText text(module);
-  CHECK_EQ(joined(program, text), "c 0, s 1, d 2");
-}
-
-TEST(join_a_collective_with_the_product_that_takes_a_part_of_it) {
-  // XLA swapped the operands of the product, too.
-  CHECK_EQ(joined(R"(
-    0 = stablehlo.reduce_scatter[2,5](_)
-    1 = stablehlo.sine[2,7](_)
-    2 = stablehlo.dot_general[7,5](1, 0))",
-                  HloText(R"(
-    main:
-      x = parameter[8,5]
-      w = parameter[2,7] index=1
-      place = parameter index=2
-      whole = all-reduce[8,5](x)
-      part = dynamic-slice[2,5](whole, place, place)
-      product = dot[5,7](part, w) "#2/f/dot_general")")),
-           "whole 0, part 2, product 2");
-}
-
 TEST(join_what_helps_an_operation_with_it_and_not_with_its_operands) {
   // TPU's compiler packs a mask that a backward pass needs.
   CHECK_EQ(
@@ -361,35 +194,6 @@ TEST(join_what_helps_an_operation_with_it_and_not_with_its_operands) {
       kept = select[4,8](mask, sine, zeros) "#2/f/select")")),
       "o 1, zero 1 2, zeros 1 2, sine 0, positive 1, bit 1, column 1, shifted 1, packed 1, rows 1, "
       "taken 1, mask 1, kept 2");
-}
-
-TEST(join_a_product_without_a_name_is_the_one_that_is_left) {
-  const std::string module = R"(
-    part:
-      p = parameter[4,8]
-      d = dot[3,4,4](p, p)
-    main:
-      x = parameter[4,8]
-      g = dot[4,4](x, x) "#1/f/g/dot_general"
-      f = fusion[3,4,4](x) calls=part
-      b = bitcast[3,16](f)
-      r = reduce[16](b)
-      w = reduce-window[16](r) "#2/f/cumsum")";
-  const std::string program = R"(
-    0 = stablehlo.dot_general[4,4](_, _)
-    1 = stablehlo.dot_general[4,4](_, _)
-    2 = stablehlo.reduce_window[4,4](_))";
-  CHECK_RULE("only", program, module, "d 0, g 1, f 0, r 0, w 2", "d 2, g 1, f 2, r 2, w 2");
-  // Two are left, or none of its size, or one that a library's call computes.
-  for (std::string_view other :
-       {"\n3 = stablehlo.dot_general[2,2](_, _)", "\n3 = stablehlo.dot_general[5,5](_, _)"}) {
-    bool isOfSize = other.find("2,2") != other.npos;
-    CHECK_EQ(joined(program + std::string(other), HloText(module)),
-             isOfSize ? "d 2, g 1, f 2, r 2, w 2" : "d 0, g 1, f 0, r 0, w 2");
-  }
-  CHECK_EQ(joined(program + "\n3 = stablehlo.dot_general[2,2](_, _)",
-                  HloText(module + "\n      l = custom-call[2,2](x) \"#3/f/dot_general\"")),
-           "d 0, g 1, f 0, r 0, w 2, l 3");
 }
 
 TEST(join_a_name_counts_if_data_flow_says_nothing) {

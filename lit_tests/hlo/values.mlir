@@ -16,21 +16,27 @@
 // CHECK-NEXT: 11 = stablehlo.select(8, 3, 6){{$}}
 // CHECK-NEXT: 12 = func.call(9){{$}}
 // CHECK-NEXT: 13 = stablehlo.case(_){{$}}
-// CHECK-NEXT: 14 = stablehlo.cosine(26){{$}}
+// CHECK-NEXT: 14 = stablehlo.cosine(32){{$}}
 // CHECK-NEXT: 15 = stablehlo.return(14){{$}}
 // CHECK-NEXT: 16 = func.call(_){{$}}
 // CHECK-NEXT: 17 = stablehlo.optimization_barrier(_, _){{$}}
 // CHECK-NEXT: 18 = stablehlo.abs(17){{$}}
 // CHECK-NEXT: 19 = stablehlo.abs(17){{$}}
 // CHECK-NEXT: 20 = stablehlo.abs(17) is 19{{$}}
-// CHECK-NEXT: 21 = func.return(26, 13){{$}}
-// CHECK-NEXT: 22 = func.func(){{$}}
-// CHECK-NEXT: 23 = stablehlo.sine(_) is 1{{$}}
-// CHECK-NEXT: 24 = func.return(23){{$}}
-// CHECK-NEXT: 25 = func.func(){{$}}
-// CHECK-NEXT: 26 = stablehlo.negate(9){{$}}
-// CHECK-NEXT: 27 = func.return(26){{$}}
-// CHECK-NEXT: results: 26 13{{$}}
+// CHECK-NEXT: 21 = stablehlo.custom_call(_){{$}}
+// CHECK-NEXT: 22 = stablehlo.custom_call(_){{$}}
+// CHECK-NEXT: 23 = stablehlo.case(_){{$}}
+// CHECK-NEXT: 24 = stablehlo.return(_){{$}}
+// CHECK-NEXT: 25 = stablehlo.case(_){{$}}
+// CHECK-NEXT: 26 = stablehlo.return(_){{$}}
+// CHECK-NEXT: 27 = func.return(32, 13){{$}}
+// CHECK-NEXT: 28 = func.func(){{$}}
+// CHECK-NEXT: 29 = stablehlo.sine(_) is 1{{$}}
+// CHECK-NEXT: 30 = func.return(29){{$}}
+// CHECK-NEXT: 31 = func.func(){{$}}
+// CHECK-NEXT: 32 = stablehlo.negate(9){{$}}
+// CHECK-NEXT: 33 = func.return(32){{$}}
+// CHECK-NEXT: results: 32 13{{$}}
 
 func.func public @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %i: tensor<i32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = stablehlo.sine %x : tensor<4xf32>
@@ -57,6 +63,11 @@ func.func public @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %i: tensor<i32>) ->
   %16 = stablehlo.abs %15#0 : tensor<4xf32>
   %17 = stablehlo.abs %15#1 : tensor<4xf32>
   %18 = stablehlo.abs %15#1 : tensor<4xf32>
+  // Custom calls may differ, and so may what has regions.
+  %19 = stablehlo.custom_call @c(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %20 = stablehlo.custom_call @c(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %21 = "stablehlo.case"(%i) ({ stablehlo.return %x : tensor<4xf32> }) : (tensor<i32>) -> tensor<4xf32>
+  %22 = "stablehlo.case"(%i) ({ stablehlo.return %y : tensor<4xf32> }) : (tensor<i32>) -> tensor<4xf32>
   return %11, %12 : tensor<4xf32>, tensor<4xf32>
 }
 func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {

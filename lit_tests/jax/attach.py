@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 import hlotag
-from hlotag.passes.rules import with_rules
+from hlotag.passes.rules import attach
 
 
 def layer(x, w):
@@ -26,7 +26,7 @@ rules = [
 ]
 lowered = jax.jit(jax.grad(loss)).lower(jnp.ones((3, 4, 4)), jnp.ones((2, 4)))
 module = lowered.compiler_ir()
-hlotag.run_passes(module, with_rules("hlotag-attach,hlotag-verify", rules))
+hlotag.run_passes(module, [attach(rules), "hlotag-verify"])
 print(module)
 
 # CHECK-LABEL: module @jit_loss

@@ -8,7 +8,7 @@
 // CHECK-NEXT: {{^}}^
 
 // What the failing pass left, with the changes of the ones before.
-// PRINT: // -----// IR Dump After HlotagResolve (hlotag-resolve) Failed //----- //
+// PRINT: // -----// IR Dump After hlotag-resolve Failed //----- //
 // PRINT: stablehlo.sine %arg0 : tensor<f32>
 // PRINT: error: 'hlotag.tags' must be an array
 module attributes {hlotag.tags = 3 : i32} {

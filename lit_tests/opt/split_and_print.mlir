@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --split-input-file --verify-roundtrip | FileCheck %s
+// RUN: hlotag-opt %s --split-input-file | FileCheck %s
 // RUN: hlotag-opt %s --split-input-file --mlir-print-op-generic | FileCheck %s --check-prefix=GENERIC
 // RUN: hlotag-opt %s --split-input-file --mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
 // RUN: hlotag-opt %S/verify_diagnostics.mlir --split-input-file --verify-diagnostics
 // RUN: hlotag-opt --emit-bytecode -o %t.bc < %S/print_ir.mlir
 // RUN: hlotag-opt %t.bc | FileCheck %s --check-prefix=BYTECODE
-// RUN: hlotag-opt %s --split-input-file --canonicalize --mlir-timing -o /dev/null 2>&1 | FileCheck %s --check-prefix=TIMING
 
 // CHECK-LABEL: func.func private @a
 // GENERIC: "func.func"(){{.*}}sym_name = "a"
@@ -18,8 +17,3 @@ func.func private @b()
 
 // BYTECODE: module @m
 // BYTECODE: stablehlo.sine {{.*}} {mhlo.frontend_attributes = {k = "v"}}
-
-// TIMING: Execution time report
-// TIMING: Total Execution Time: {{[0-9.]+}} seconds
-// TIMING: {{[0-9.]+}} ({{.*}}%) canonicalize
-// TIMING: Total

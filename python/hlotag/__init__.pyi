@@ -25,12 +25,12 @@ from .lowering.staging import disable as disable
 from .lowering.staging import enable as enable
 from .lowering.staging import stage as stage
 from .passes.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
-from .passes.pipeline import PassInfo as PassInfo
-from .passes.pipeline import PassOption as PassOption
 from .passes.pipeline import list_passes as list_passes
 from .passes.pipeline import run_passes as run_passes
 from .passes.python_passes import register_pass as register_pass
 from .passes.rules import load_rules as load_rules
+from .passes.syntax import PassInfo as PassInfo
+from .passes.syntax import PassOption as PassOption
 from .profiles.blocks import profiling as profiling
 from .profiles.record import profile as profile
 from .profiles.record import read_profile as read_profile

@@ -153,7 +153,8 @@ Numbers findOnlyProduct(Join &join, size_t i) {
   Numbers found;
   for (int64_t number : *join.uncomputed) {
     uint64_t size = facts.operations.numElements(number);
-    if (size != 0 && facts.size(product) % size == 0)
+    bool isSum = product == i || (facts.size(i) == size && facts.size(product) != size);
+    if (isSum && size != 0 && facts.size(product) % size == 0)
       found.push_back(number);
   }
   return found.size() == 1 ? found : Numbers();

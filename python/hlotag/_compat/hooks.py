@@ -73,30 +73,35 @@ def around_in_stage(replacement: Callable[..., Any]) -> Callable[[Callable], Cal
 
 
 class Patch:
-    """A wrapper of an attribute. Once installed it stays, and calls what it found; other libraries may wrap it, too.
+    """A wrapper of an attribute, or of a primitive's rule. Once installed it stays, and calls what it found.
 
     Args:
-        owner: The object with the attribute.
-        name: The attribute, a function.
+        owner: The object with the attribute, or the dictionary of rules.
+        name: The attribute, a function; or the primitive.
         parameters: What the wrapper passes to the function by position, as text of a `def`.
         wrap: Makes the wrapper from the function.
         purpose: What `docs/compatibility.md` says about the patch.
+        rules: The name of the dictionary.
 
     Raises:
         IncompatibleJaxlibError: This JAX has no such attribute, or its function has other parameters.
     """
 
-    def __init__(self, owner: Any, name: str, parameters: str, wrap: Callable[[Any], Any], purpose: Purpose):
-        with explain():
-            _check_parameters(getattr(owner, name), parameters.split(", "))
+    def __init__(
+        self, owner: Any, name: Any, parameters: str, wrap: Callable[[Any], Any], purpose: Purpose, *, rules: str = ""
+    ) -> None:
         self.purpose = purpose
-        self._owner, self._name, self._wrap = owner, name, wrap
-        self._untouched = self._there()
+        self._owner, self._name, self._wrap, self._rules = owner, name, wrap, rules
+        with explain():
+            _check_parameters(self._function(), parameters.split(", "))
+        self._untouched = self.there()
         self._below: tuple[Any, ...] | None = None
 
     @property
     def target(self) -> str:
         """The path of the attribute: `jax._src.pjit._infer_params`."""
+        if self._rules:
+            return f"jax._src.interpreters.{self._rules}[{self._name.name}_p]"
         if isinstance(self._owner, Primitive):
             return f"{self._owner.name}_p.{self._name}"
         module = getattr(self._owner, "__module__", "")
@@ -104,13 +109,22 @@ class Patch:
 
     def install(self) -> None:
         """Installs the wrapper, unless it is in place; again if someone has put back what was there before."""
-        there = self._there()
-        if self._below is None or any(there is each for each in self._below):
-            self._below = (there, self._untouched)
-            setattr(self._owner, self._name, self._wrap(getattr(self._owner, self._name)))
+        there = self.there()
+        if self._below is not None and not any(there is each for each in self._below):
+            return
+        self._below = (there, self._untouched)
+        wrapper = self._wrap(self._function())
+        if self._rules:
+            self._owner[self._name] = wrapper
+        else:
+            setattr(self._owner, self._name, wrapper)
 
-    def _there(self) -> Any:
-        return vars(self._owner).get(self._name)
+    def there(self) -> Any:
+        """What is in place now; None for an inherited attribute."""
+        return (self._owner if self._rules else vars(self._owner)).get(self._name)
+
+    def _function(self) -> Any:
+        return self._owner[self._name] if self._rules else getattr(self._owner, self._name)
 
 
 def _check_parameters(function: Any, passed: list[str]) -> None:
@@ -139,30 +153,6 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
 
 class _Recording(threading.local):
     is_recording = False
-
-
-class RegisteredPatch:
-    """A wrapper of a primitive's rule, in a dictionary of `jax._src.interpreters`. Once installed it stays.
-
-    Args:
-        rules: The dictionary.
-        primitive: The primitive.
-        wrap: Makes the wrapper from JAX's rule.
-        purpose: What `docs/compatibility.md` says about the patch.
-        name: The name of the dictionary.
-    """
-
-    def __init__(self, rules: dict[Any, Any], primitive: Any, wrap: Callable[[Any], Any], purpose: Purpose, name: str):
-        self.purpose = purpose
-        self.target = f"jax._src.interpreters.{name}[{primitive.name}_p]"
-        self._rules, self._primitive = rules, primitive
-        self._original = rules[primitive]
-        self._rule = wrap(self._original)
-
-    def install(self) -> None:
-        """Installs the rule, unless another library has replaced JAX's; idempotent."""
-        if self._rules[self._primitive] is self._original:
-            self._rules[self._primitive] = self._rule
 
 
 def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] | None]) -> tuple[Any, ...]:
@@ -196,7 +186,7 @@ def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] |
     of_jvp = Purpose("value tags by JAX's function, under `jvp`", "the tag of a tangent is an equation, and its sums have no tag")
     return (
         Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", around_in_stage(bind_with_trace), purpose),
-        RegisteredPatch(ad.primitive_jvps, VALUE_TAG, around_in_stage(jvp), of_jvp, "ad.primitive_jvps"),
+        Patch(ad.primitive_jvps, VALUE_TAG, "primals, tangents", around_in_stage(jvp), of_jvp, rules="ad.primitive_jvps"),
     )
 
 

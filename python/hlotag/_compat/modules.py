@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jax._src import config
-from jax._src.interpreters import mlir
 from jax.interpreters.mlir import make_ir_context
 from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 from jaxlib.mlir import ir
@@ -18,11 +17,6 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 if TYPE_CHECKING:
     import jax
-
-
-def next_dump_number() -> int:
-    """Returns the number of the next dump, from the counter of `JAX_DUMP_IR_TO`, which has no public name."""
-    return next(mlir._ir_dump_counter)
 
 
 def read_bytecode(bytecode: bytes) -> Any:

@@ -7,10 +7,8 @@ public way to read or replace the metadata of an equation.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 import jax
@@ -302,18 +300,6 @@ def user_frame() -> Any | None:
     return next((f for f in frames if f.file_name != "<string>" or not f.function_name.endswith("__init__")), None)
 
 
-def runs_jax() -> bool:
-    """Whether a thread is in JAX's code, and so may be tracing."""
-    left = list(sys._current_frames().values())
-    while left:
-        frame = left.pop()
-        if frame.f_globals.get("__name__", "").startswith("jax._src."):
-            return True
-        if frame.f_back is not None:
-            left.append(frame.f_back)
-    return False
-
-
 class _Entries(tuple):
     """The parameter of a value tag: plain entries, which are all that JAX alone reads, and those with hlotag's own values."""
 
@@ -342,19 +328,3 @@ def jax_value_tag(value: Any, metadata: Metadata) -> Any:
     """
     params = params_of_value_tag(metadata)
     return jax.tree.map(lambda leaf: VALUE_TAG.bind(leaf, **params) if is_array(leaf) else leaf, value)
-
-
-def jax_metadata_call(f: Callable, entries: Mapping[str, str], ad_metadata: str | Mapping[str, str]) -> Callable | None:
-    """Wraps `f` into JAX's own call with metadata; None if this JAX has no such call.
-
-    0.12: `xla_metadata_call2`, public in `jax.experimental.xla_metadata`. 0.10.2: `jax.experimental.scheduling_groups`, without
-    `ad_metadata`; its primitive has the keys as parameters, so `jaxpr` cannot be a key.
-    """
-    if _newer_call is not None:
-        return _newer_call(f, entries, ad_metadata=ad_metadata)
-    return None if ad_metadata != "same" or "jaxpr" in entries else _older_call(f, **entries)
-
-
-# Kept from the start: a program may replace JAX's public functions by hlotag's.
-_newer_call: Any = getattr(xla_metadata, "xla_metadata_call2", None)
-_older_call: Any = getattr(import_module("jax.experimental.scheduling_groups"), "xla_metadata_call", None)

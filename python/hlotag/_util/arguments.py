@@ -89,11 +89,9 @@ def elements_of(what: str, value: Any) -> list[Any]:
 def path_of(what: str, value: Any, error: Error = ArgumentError) -> Path:
     """`value` as a path, which need not exist; raises if it cannot be a path."""
     try:
-        name = os.fsencode(value)
+        name = os.fsdecode(value)
     except TypeError:
         raise error(f"{what} must be a path, got {show(value)} of type {type(value).__name__}") from None
-    except UnicodeEncodeError as reason:
-        raise error(f"{what}: {show(value)} is not a path: {reason.reason}") from None
-    if not name or b"\0" in name:
-        raise error(f"{what}: {show(value)} is not a path: {'it has a zero byte' if name else 'it is empty'}")
-    return Path(os.fsdecode(name))
+    if not name or "\0" in name:
+        raise error(f"{what}: {show(value)} is not a path")
+    return Path(name)

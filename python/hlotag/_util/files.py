@@ -8,6 +8,7 @@ import linecache
 import os
 import re
 import secrets
+import shutil
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -47,38 +48,24 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
     temporary file is left.
     """
     data = content.encode() if isinstance(content, str) else content
-    old = _status(path)
-    if old is not None and (not stat.S_ISREG(old.st_mode) or os.fspath(path).startswith(_OPEN_FILES)):
+    target = Path(os.path.realpath(path))
+    if (target.exists() and not target.is_file()) or os.fspath(path).startswith(_OPEN_FILES):
         Path(path).write_bytes(data)
         return
-    target = Path(os.path.realpath(path))
     if private:
         target.parent.mkdir(parents=True, exist_ok=True)
-    # A public file keeps its mode.
-    replace(target, data, 0o600 if private else 0o666, None if private or old is None else stat.S_IMODE(old.st_mode))
-
-
-def replace(path: str | os.PathLike[str], data: bytes, mode: int = 0o600, exact_mode: int | None = None) -> None:
-    """Replaces whatever is at a path, links and pipes included, by a file, atomically.
-
-    The process's umask reduces `mode` and not `exact_mode`. After an OSError the old file is unchanged, and no temporary file is
-    left.
-    """
-    temporary = Path(path).parent / f".new-{secrets.token_hex(8)}"
+    temporary = target.parent / f".new-{secrets.token_hex(8)}"
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    except OSError as error:
-        error.filename = os.fspath(path)
-        raise
-    try:
-        with os.fdopen(fd, "wb") as file:
-            if exact_mode is not None:
-                os.fchmod(fd, exact_mode)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:
             file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
+        if not private and target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException as error:
         with suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
+        if isinstance(error, OSError):
+            error.filename = os.fspath(path)
         raise
 
 
@@ -119,10 +106,3 @@ def module_file_name(module: ir.Module) -> str:
 def as_file_name(name: str) -> str:
     """Makes a name fit for a file, as JAX does for its dumps, and cuts it to a legal length."""
     return re.sub(r"[^\w.)( -]", "", name).encode()[:_MAX_NAME].decode(errors="ignore")
-
-
-def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None

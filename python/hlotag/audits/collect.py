@@ -17,7 +17,6 @@ from hlotag import _compat
 from hlotag._text import list_some
 from hlotag._util import interrupts
 from hlotag._util.arguments import check_flag, check_no_parameters, show
-from hlotag._util.deep import with_room
 from hlotag._util.groups import group
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
@@ -35,7 +34,7 @@ from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import directly_in, walk
 from hlotag.lowering import hlo_stage
 from hlotag.lowering.staging import under
-from hlotag.mlir.modules import BYTECODE_MAGIC, copy_of, nesting_depth, parse_module, to_bytecode
+from hlotag.mlir.modules import BYTECODE_MAGIC, copy_of, parse_module, to_bytecode
 from hlotag.passes.jax_artifacts import module_in
 from hlotag.passes.pipeline import kept_reports, pipeline_text, quote, run_or_raise
 from hlotag.tagging import keys, state, tags
@@ -241,9 +240,7 @@ def audit_module(
     """
     source = module_in(source, filename)
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
-    # Locations may be nested deeper than regions.
-    options = {"xla_passes": xla_passes, "hlo": hlo, "compare": compare, "memory": memory}
-    return with_room(nesting_depth(text), lambda: _audit_module(text, filename, pipeline, **options))
+    return _audit_module(text, filename, pipeline, xla_passes=xla_passes, hlo=hlo, compare=compare, memory=memory)
 
 
 def _audit_module(text: str | bytes, filename: str, pipeline: str, *, hlo: bool, **asked: bool) -> Audit:

@@ -23,7 +23,7 @@ class Instructions:
 
     Attributes:
         ops: One operation for each instruction that is more than glue or has tags.
-        tags: By operation, its tags.
+        tags: By operation, its tags. In a fusion, it also has those of the fusion, which instructions need not repeat.
         paths: By computation, the names of the calls that lead to it, as XLA prefixes them to names when it inlines the calls.
     """
 
@@ -41,10 +41,13 @@ class Instructions:
 
     def _add(self, computation: Computation, path: str, default: str) -> None:
         numbers: dict[int, int] = {}  # By the instruction's id.
+        fusion = self._module.fusions.get(computation.id)
+        of_fusion = tags_of(fusion.entries) if fusion else {}
         for instruction in computation.instructions:
-            tags = tags_of(instruction.entries)
-            if not tags and kind_of(instruction.opcode) == Kind.GLUE:
+            own = tags_of(instruction.entries)
+            if not own and kind_of(instruction.opcode) == Kind.GLUE:
                 continue
+            tags = of_fusion | own
             scope, phase = place_of(path + instruction.op_name)
             file, line = instruction.source or ("", 0)
             number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)

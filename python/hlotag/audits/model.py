@@ -39,7 +39,7 @@ class TagState(enum.StrEnum):
     UNKNOWN = "unknown", "The modules do not say which instructions the operation became."
     GONE = "gone", "No instruction computes the operation, and the tag went with it."
     USED = "used", "The compiler read the tag, then took it away."
-    RESTORED = "restored", "XLA dropped the tag, and hlotag's HLO stage put it back."
+    RESTORED = "restored", "XLA dropped the tag, or did not get it, and hlotag's HLO stage wrote it."
     KEPT = "kept", "An instruction computes the operation and has the tag."
 
     @property

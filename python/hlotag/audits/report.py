@@ -366,7 +366,7 @@ def _find_unread(audit: Findings) -> Iterator[Problem]:
     for name, found in group((tag.key, number) for number, tag in enumerate(audit.tags)).items():
         first = audit.tags[found[0]].op
         key = keys.lookup(name)
-        if meant := keys.meant(name, audit.tags[found[0]].value):
+        if meant := keys.meant(name):
             why, advice = "The key is not known to hlotag.", f"Did you mean {meant}?"
         elif key is not None and audit.platform != _TRIAL and not _is_read(key, keys.backend_of(audit.platform)):
             why = f"XLA for {audit.platform} does not read this key; read by: {', '.join(key.readers)}."

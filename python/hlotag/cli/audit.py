@@ -66,15 +66,15 @@ def add_to(commands: terminal.Commands) -> None:
         description="Says what became of every tag. Compiles a module or program; only reads a folder of XLA's dumps.",
         epilog=_GRAMMAR,
     )
-    add = parser.add_argument
-    add(
+    add, source = parser.add_argument, parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
         "file",
         nargs="?",
         metavar="FILE",
         help="a StableHLO module, text, bytecode or an export, '-' for standard input; a program, train.py:step, where "
         "step() returns jax.jit(f).lower(...) or (f, arguments); or optimized HLO, a file .hlo.pb, .hlo or .txt",
     )
-    add("--dump-dir", metavar="DIR", help="the folder of XLA_FLAGS=--xla_dump_to=DIR")
+    source.add_argument("--dump-dir", metavar="DIR", help="the folder of --xla_dump_to=DIR")
     add("--module", metavar="NAME", help="for --dump-dir: part of the module's name (default: the largest module)")
     add(
         "--pass-pipeline",
@@ -206,8 +206,6 @@ def _write_outputs(args: argparse.Namespace, audit: Audit, worse: Sequence[Probl
 
 
 def _audit(args: argparse.Namespace) -> Audit:
-    if (args.file is None) == (args.dump_dir is None):
-        raise HlotagError("give either a module or program, or --dump-dir")
     if args.dump_dir is not None and (args.pass_pipeline or args.xla_passes or args.no_hlo):
         raise HlotagError("--pass-pipeline, --xla-passes and --no-hlo affect compilation; the dumps of --dump-dir are only read")
     if args.dump_dir is not None and args.memory is not None:

@@ -25,6 +25,7 @@ examples:
   hlotag profile train.py:step --steps 20 --json profile.json
   hlotag profile train.py:step --steps 20 --baseline profile.json
   hlotag profile new.py:step --against old.py:step
+  hlotag profile /tmp/trace --by scope:2
   hlotag profile /tmp/trace --audit audit.json --perfetto timeline.json.gz
 
 exit status: 0; 1 if something is slower than in the other profile; 2 if there is nothing to profile or a file is invalid
@@ -48,12 +49,27 @@ def add_to(commands: terminal.Commands) -> None:
         metavar="PROGRAM",
         help="a program, train.py:step, where step() returns (f, arguments); or the folder or .xplane.pb file of a trace",
     )
-    add("--audit", metavar="FILE", help="the audit of the traced program, which hlotag audit --json wrote")
-    add("--steps", type=int, default=10, metavar="N", help="how many calls are traced (default: 10)")
-    add("--by", metavar="NAMES", help="what to group by: keys, source, scope, scope:N or operation, with commas between")
-    add("--memory", action="store_true", help="say what is in memory at the program's peak, too")
-    add("--baseline", metavar="FILE", help="exit with status 1 if something is slower than in this profile, written by --json")
     add(
+        "--audit",
+        metavar="FILE",
+        help="the audit of the traced program, which hlotag audit --json wrote; else the trace's module",
+    )
+    add("--module", metavar="NAME", help="the traced program, jit_step; by default the one with most time")
+    add("--steps", type=int, default=10, metavar="N", help="how many calls are traced (default: 10)")
+    add(
+        "--by",
+        type=lambda text: text.split(","),
+        metavar="NAMES",
+        help="what to group by: keys, source, scope, scope:N or operation, with commas between",
+    )
+    add("--memory", action="store_true", help="say what is in memory at the program's peak, too")
+    compared = parser.add_mutually_exclusive_group()
+    compared.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help="exit with status 1 if something is slower than in this profile, written by --json",
+    )
+    compared.add_argument(
         "--against",
         metavar="PROGRAM",
         help="run this program too, in turns, and exit with status 1 if something is slower than in it",
@@ -69,8 +85,6 @@ def _run(args: argparse.Namespace) -> int:
     from hlotag.profiles import as_json
     from hlotag.profiles.comparison import changes
 
-    if args.baseline and args.against:
-        raise HlotagError("--baseline and --against are two ways to compare: choose one")
     before = as_json.loads(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
     profile, before = _profile_both(args) if args.against else (_profile(args), before)
     if args.json:
@@ -95,20 +109,16 @@ def _profile(args: argparse.Namespace) -> Profile:
     from hlotag.cli import programs
     from hlotag.profiles.record import profile, read_profile
 
-    by = args.by.split(",") if args.by else None
     if not programs.is_named(args.program):
-        if not args.audit:
+        return read_profile(args.program, args.audit, args.by, module=args.module)
+    for flag in ("audit", "module"):
+        if value := getattr(args, flag):
             raise HlotagError(
-                "a trace needs --audit FILE, the audit of the traced program: hlotag audit train.py:step --json FILE"
+                f"--{flag} {value} goes with the folder of a trace; leave it out: {args.program} is audited before it runs"
             )
-        return read_profile(args.program, args.audit, by)
-    if args.audit:
-        raise HlotagError(
-            f"--audit {args.audit} goes with the folder of a trace; leave it out: {args.program} is audited before it runs"
-        )
     with _load(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
         return programs.call(
-            args.program, lambda: profile(function, *arguments, steps=args.steps, by=by, memory=args.memory or None)
+            args.program, lambda: profile(function, *arguments, steps=args.steps, by=args.by, memory=args.memory or None)
         )
 
 
@@ -117,14 +127,13 @@ def _profile_both(args: argparse.Namespace) -> tuple[Profile, Profile]:
     from hlotag.cli import programs
     from hlotag.profiles.record import profile_both
 
-    by = args.by.split(",") if args.by else None
     for name in (args.program, args.against):
         if not programs.is_named(name):
             raise HlotagError(
                 f"--against runs two programs, and {name} names none: write train.py:step; --baseline compares traces"
             )
     with _load(args.against) as other, _load(args.program) as program, contextlib.redirect_stdout(sys.stderr):
-        before, now = programs.call(args.program, lambda: profile_both(other, program, steps=args.steps, by=by))
+        before, now = programs.call(args.program, lambda: profile_both(other, program, steps=args.steps, by=args.by))
     return now, before
 
 

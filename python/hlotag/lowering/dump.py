@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
 _directory: Path | None = None
+_numbers = itertools.count()
 
 
 def _set_directory(directory: Path | None) -> None:
@@ -30,8 +32,8 @@ def _set_directory(directory: Path | None) -> None:
 def dump_to(directory: str | os.PathLike[str] | None) -> ExitStack:
     """Writes each module of the stage as text with locations: before the passes, and after each pass that changed it.
 
-    Files have the names and numbers of `JAX_DUMP_IR_TO`: `jax_ir0003_jit_step_hlotag_00_before.mlir`,
-    `jax_ir0003_jit_step_hlotag_01_hlotag-resolve.mlir`. In a multi-process job, `_process<index>` is added. Programs in JAX's
+    Files have the number and name of a module and the number and name of a pass: `hlotag0003_jit_step_00_before.mlir`,
+    `hlotag0003_jit_step_01_hlotag-resolve.mlir`. In a multi-process job, `_process<index>` is added. Programs in JAX's
     caches are not lowered again, so they are not dumped. Dumps do not change the compiled program.
 
     Args:
@@ -67,8 +69,7 @@ def dump(module: ir.Module, pipeline: str, *, debug_origins: bool = False) -> No
 
 
 def _write_dumps(directory: Path, module: ir.Module, pipeline: str, debug_origins: bool) -> None:
-
-    prefix = f"jax_ir{_compat.modules.next_dump_number():04d}_{module_file_name(module)}_hlotag"
+    prefix = f"hlotag{next(_numbers):04d}_{module_file_name(module)}"
     process = _compat.runtime.process_of_job()
     suffix = "" if process is None else f"_process{process}"
 

@@ -33,7 +33,6 @@ _KNOWN = {
     "HLOTAG_OP_NAMES": True,
     "HLOTAG_ON_ERROR": True,
     "HLOTAG_DUMP_TO": False,
-    "HLOTAG_CACHE_DIR": False,
     "HLOTAG_REPRODUCER_DIR": False,
 }
 _ON = ("1", "true", "yes", "on")
@@ -71,34 +70,23 @@ def _dump(directory: str) -> None:
 
 
 def _enable(given: Mapping[str, str]) -> None:
-    from hlotag.mlir import connection
     from hlotag.passes.pipeline import DEFAULT_PIPELINE
     from hlotag.passes.rules import load_rules
 
+    hlo = given.get("HLOTAG_HLO", "1").strip().lower()
+    on_error: Any = given.get("HLOTAG_ON_ERROR", "raise")
     try:
         from hlotag.lowering.staging import enable
 
-        connection.ensure()
-    except HlotagError as error:
+        enable(
+            given.get("HLOTAG_PIPELINE", DEFAULT_PIPELINE),
+            load_rules(given["HLOTAG_RULES"]) if "HLOTAG_RULES" in given else (),
+            hlo=hlo in _ON if hlo in _ON + _OFF else _list(given["HLOTAG_HLO"]),
+            op_names=_list(given.get("HLOTAG_OP_NAMES", "")),
+            on_error=on_error,
+        )
+    except (HlotagError, OSError) as error:
         _warn("HLOTAG_ENABLE", f"{error}; hlotag stays off")
-        return
-    try:
-        rules = load_rules(given["HLOTAG_RULES"]) if "HLOTAG_RULES" in given else ()
-    except (HlotagError, OSError) as error:
-        _warn("HLOTAG_RULES", f"{error}; hlotag stays off")
-        return
-    on_error: Any = given.get("HLOTAG_ON_ERROR", "raise")
-    if on_error not in ("raise", "warn"):
-        _warn("HLOTAG_ON_ERROR", f"expected 'raise' or 'warn', got {on_error!r}; hlotag stays off")
-        return
-    hlo = given.get("HLOTAG_HLO", "1").strip().lower()
-    patterns = hlo in _ON if hlo in _ON + _OFF else _list(given["HLOTAG_HLO"])
-    names = _list(given.get("HLOTAG_OP_NAMES", ""))
-    try:
-        enable(given.get("HLOTAG_PIPELINE", DEFAULT_PIPELINE), rules, hlo=patterns, op_names=names, on_error=on_error)
-    except (HlotagError, OSError) as error:
-        named = "HLOTAG_HLO" if patterns == [] else "HLOTAG_PIPELINE" if "HLOTAG_PIPELINE" in given else "HLOTAG_ENABLE"
-        _warn(named, f"{error}; hlotag stays off")
 
 
 def _list(text: str) -> list[str]:

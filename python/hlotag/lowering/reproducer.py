@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from hlotag._util.files import module_file_name, private_directory, write_atomically
 from hlotag.errors import PassError
-from hlotag.mlir.trial import interpreter
 from hlotag.passes import syntax
 from hlotag.passes.python_passes import module_of
 
@@ -26,49 +25,23 @@ def with_reproducer(error: PassError, module: ir.Module, pipeline: str) -> PassE
 
     Returns the failure, with a message that names the file and the command, or says why no file could be written.
     """
+    path: Path | None = None
     try:
         path = _save(module, pipeline)
+        step = _replay(path, pipeline)
     except OSError as problem:
-        step = (
-            f"The module was left unchanged. No reproducer could be written ({problem}); "
-            "set HLOTAG_REPRODUCER_DIR to a writable folder."
-        )
-        return PassError(error.pass_name, error.diagnostics, step)
-    if names := [name for name in _names(pipeline) if name in module_of and not _importable(module_of[name])]:
-        step = f"The module was left unchanged; it is in {path}. To replay the failure, define the pass {names[0]} in a file."
-    else:
-        step = f"The module was left unchanged. To replay the failure:\n  {_command(path, pipeline)}"
-    return PassError(error.pass_name, error.diagnostics, step, str(path))
+        step = f"No reproducer could be written ({problem}); set HLOTAG_REPRODUCER_DIR to a writable folder."
+    return PassError(error.pass_name, error.diagnostics, f"The module was left unchanged. {step}", str(path or ""))
 
 
-def _names(pipeline: str) -> list[str]:
-    return [element.name for element in syntax.parse(pipeline)]
-
-
-def _command(path: Path, pipeline: str) -> str:
-    """A shell command on one line, which also imports modules with Python passes."""
-    names = _names(pipeline)
-    modules = list(dict.fromkeys(_importable(module_of[name]) for name in names if name in module_of))
-    arguments = [str(path), f"--pass-pipeline={pipeline}"]
-    program = ["hlotag-opt"]
-    if modules:
-        # The folder in which a script finds itself and its modules.
-        setup = f"sys.path.insert(0, {os.path.abspath(sys.path[0])!r}); " if sys.path and sys.path[0] else ""
-        code = f"import sys; {setup}import {', '.join(modules)}; from hlotag.cli import opt_main; sys.exit(opt_main())"
-        program = [interpreter() or "python", "-c", code]
-    return shlex.join([*program, *arguments])
-
-
-def _importable(module: str) -> str:
-    """The name by which another process imports a module; for a script, the name of its file. Empty if it has no file."""
-    if module != "__main__":
-        return module
-    main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)  # of `python -m`
-    if spec:
-        return spec.name
-    file = Path(getattr(main, "__file__", None) or "")
-    return file.stem if file.is_file() else ""
+def _replay(path: Path, pipeline: str) -> str:
+    """What to do: a shell command on one line, which also loads the files that register Python passes."""
+    own = [element.name for element in syntax.parse(pipeline) if element.name in module_of]
+    files = {name: getattr(sys.modules.get(module_of[name]), "__file__", None) for name in own}
+    if missing := next((name for name, file in files.items() if file is None), None):
+        return f"It is in {path}. To replay the failure, define the pass {missing} in a file."
+    plugins = dict.fromkeys(f"--load-pass-plugin={Path(file).absolute()}" for file in files.values() if file)
+    return f"To replay the failure:\n  {shlex.join(['hlotag-opt', str(path), *plugins, f'--pass-pipeline={pipeline}'])}"
 
 
 def _save(module: ir.Module, pipeline: str) -> Path:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MLIR inside jaxlib: its functions are found, tried in a child process, and cached."""
+"""The MLIR inside jaxlib: its functions are found, and tried in a child process if need be."""

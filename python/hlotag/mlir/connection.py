@@ -2,23 +2,20 @@
 """The connection of hlotag's C++ passes to the MLIR inside the running jaxlib.
 
 The passes call functions of MLIR's C API through a table. jaxlib's library contains the functions and does not export them: the
-library's symbol table gives their addresses. A child process tries the functions once per build of jaxlib; the user's cache
-directory stores the addresses.
+library's symbol table gives their addresses. A child process tries the functions of a jaxlib that no test of hlotag's ran with.
 """
 
 from __future__ import annotations
 
 import threading
 
-from hlotag._text import count
+from hlotag._text import list_some
 from hlotag._util.forks import free_in_children
-from hlotag.mlir import symbols, trial
-from hlotag.mlir.cache import Cache
+from hlotag.mlir import library, symbols, trial
 from hlotag.mlir.library import Library, find_library, incompatible
 
 # Functions that a later MLIR renamed and did not change: by the name in functions.def, the names to try instead.
 RENAMED: dict[str, tuple[str, ...]] = {}
-_MAX_NAMED = 5  # missing functions in a message; the error has all of them
 
 # A signal handler may use hlotag too, and connect a second time.
 _lock = free_in_children(threading.RLock())
@@ -28,9 +25,8 @@ _ready = False
 def ensure() -> None:
     """Makes the C++ passes ready for use. Later calls do nothing.
 
-    The first call in a process loads jaxlib's MLIR and reads the offsets from the cache, in a few milliseconds. The first call
-    for a build of jaxlib also reads its symbol table and runs a trial in a child process, in about a second. Raises
-    IncompatibleJaxlibError if jaxlib is missing or cannot be used. The message says why, and what to install.
+    The first call in a process loads jaxlib's MLIR and reads its symbol table, in about 30 ms. Raises IncompatibleJaxlibError if
+    jaxlib is missing or cannot be used. The message says why, and what to install.
     """
     global _ready  # noqa: PLW0603
     if _ready:
@@ -46,45 +42,27 @@ def _connect() -> None:
 
     if _core.is_installed():
         return
-    library = find_library()
-    cache = Cache(library)
-    offsets = cache.load()
-    if offsets is not None and _install(library, offsets) is None:
-        return
-    offsets = _read_offsets(library)
-    trial.run(library, offsets)
-    problem = _install(library, offsets)
-    if problem is not None:
-        raise incompatible(library, problem)
-    cache.store(offsets)
-
-
-def _install(library: Library, offsets: dict[str, int]) -> str | None:
-    """Fills the table of functions; returns the problem if it fails."""
-    from hlotag import _core
-
+    found = find_library()
+    offsets = _read_offsets(found)
+    if found.version not in library.TRIED:
+        trial.run(found, offsets)
     try:
-        missing = _core.install(symbols.addresses_of(library.path, offsets))
+        missing = _core.install(symbols.addresses_of(found.path, offsets))
     except symbols.LibraryError as error:
-        return str(error)
-    return f"these functions could not be resolved: {', '.join(missing)}" if missing else None
+        raise incompatible(found, str(error)) from error
+    if missing:
+        raise incompatible(found, f"these functions could not be resolved: {', '.join(missing)}")
 
 
-def _read_offsets(library: Library) -> dict[str, int]:
+def _read_offsets(found: Library) -> dict[str, int]:
     from hlotag import _core
 
     required = _core.required_symbols()
-    others = [other for name in required for other in RENAMED.get(name, ())]
     try:
-        found = symbols.read_symbols(library.path, [*required, *others])
+        known = symbols.read_symbols(found.path, [*required, *(other for names in RENAMED.values() for other in names)])
     except symbols.LibraryError as error:
-        raise incompatible(library, str(error)) from error
-    named = {name: next((n for n in (name, *RENAMED.get(name, ())) if n in found), None) for name in required}
-    offsets = {name: found[known] for name, known in named.items() if known is not None}
-    missing = sorted(set(required) - offsets.keys())
-    if missing:
-        listed = missing if len(missing) <= _MAX_NAMED else [*missing[:_MAX_NAMED], f"and {len(missing) - _MAX_NAMED} more"]
-        functions = count(len(missing), "function")
-        reason = f"it lacks {functions} of MLIR's C API that hlotag calls:\n    " + "\n    ".join(listed)
-        raise incompatible(library, reason, missing)
-    return offsets
+        raise incompatible(found, str(error)) from error
+    names = {name: next((n for n in (name, *RENAMED.get(name, ())) if n in known), None) for name in required}
+    if missing := sorted(name for name, other in names.items() if other is None):
+        raise incompatible(found, f"it lacks functions of MLIR's C API that hlotag calls: {list_some(missing, 5)}", missing)
+    return {name: known[other] for name, other in names.items() if other is not None}

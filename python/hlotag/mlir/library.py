@@ -11,6 +11,8 @@ from hlotag._compat.bindings import extension_path
 from hlotag.errors import IncompatibleJaxlibError
 
 SUPPORTED_JAXLIB = ">=0.10.2, <0.13"
+TRIED = ("0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1")
+"""The versions that hlotag's tests ran with; `trial` tries any other."""
 _LIBRARY = "libjax_common.so"
 
 
@@ -20,8 +22,6 @@ class Library:
 
     version: str
     path: str
-    size: int
-    mtime_ns: int
 
     def __str__(self) -> str:
         """The name in messages."""
@@ -38,11 +38,9 @@ def find_library() -> Library:
     except ImportError as error:
         raise incompatible("none that can be imported", str(error)) from error
     path = os.path.join(directory, _LIBRARY)
-    try:
-        status = os.stat(path)
-    except OSError:
-        raise incompatible(f"{version} in {directory}", f"it has no {_LIBRARY}") from None
-    return Library(version, path, status.st_size, status.st_mtime_ns)
+    if not os.path.exists(path):
+        raise incompatible(f"{version} in {directory}", f"it has no {_LIBRARY}")
+    return Library(version, path)
 
 
 def incompatible(found: Library | str, reason: str, missing: Sequence[str] = ()) -> IncompatibleJaxlibError:

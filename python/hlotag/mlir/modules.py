@@ -8,7 +8,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from hlotag._compat.bindings import dialect_registry, load_dialects
-from hlotag._util.deep import MAX_DEPTH, with_room
 from hlotag._util.identity import ByIdentity
 from hlotag.errors import Diagnostic, ParseError
 
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
 BYTECODE_MAGIC = b"ML\xefR"
 _ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}  # from MLIR's names to HLO's
+# Brackets in text, in which MLIR's parser and printer recurse: a region takes 2.7 KiB of stack for each, and a thread has 8 MiB.
+_MAX_DEPTH = 1000
 SOURCE_NAME = "-"  # MLIR's name for a module without a file
 _NO_PLACE = ("loc(unknown)", f'loc("{SOURCE_NAME}":0:0)')
 # Quotes inside a literal are escaped.
@@ -38,16 +39,6 @@ def new_context(*, allow_unregistered_dialects: bool = False) -> ir.Context:
     load_dialects(context)
     context.allow_unregistered_dialects = allow_unregistered_dialects
     return context
-
-
-def nesting_depth(source: str | bytes) -> int:
-    """An upper bound of how deep a module, text or bytecode, is nested.
-
-    In text it is the depth of brackets. For bytecode it comes from the size: a region takes eight bytes.
-    """
-    from hlotag import _core
-
-    return _core.nesting_depth(source) if isinstance(source, str) else min(len(source) // 8, MAX_DEPTH)
 
 
 def undecodable_name(module: ir.Module) -> str | None:
@@ -95,16 +86,17 @@ def try_parse(source: str | bytes) -> tuple[ir.Module | None, list[Diagnostic]]:
     """As `parse_module`, but returns the module, or None if it cannot be read, and the diagnostics."""
     from jaxlib.mlir import ir
 
+    from hlotag import _core
+
     if problem := _problem_of_characters(source):
         return None, [Diagnostic("error", problem)]
-    depth = nesting_depth(source)
-    if depth > MAX_DEPTH:
-        return None, [Diagnostic("error", f"it is nested {depth} deep; hlotag reads text up to {MAX_DEPTH}")]
+    if isinstance(source, str) and (depth := _core.nesting_depth(source)) > _MAX_DEPTH:
+        return None, [Diagnostic("error", f"it is nested {depth} deep; hlotag reads text up to {_MAX_DEPTH}")]
     context: Any = ir.Context.current
     if isinstance(source, bytes) and (version := artifact_version(source)):
-        return with_room(depth, lambda: _parse_artifact(source, version, context))
+        return _parse_artifact(source, version, context)
     try:
-        return with_room(depth, lambda: ir.Module.parse(source, context)), []
+        return ir.Module.parse(source, context), []
     except ir.MLIRError as error:
         # MLIR usually reports the failure as a diagnostic; if not, the exception has the reason.
         reported = [_from_mlir(info) for info in error.error_diagnostics]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trial of an unknown jaxlib's functions, in a child process."""
+"""The trial of an untried jaxlib: hlotag's passes on a small module, in a child process, where a crash does no harm."""
 
 from __future__ import annotations
 
@@ -9,84 +9,100 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
-from hlotag.errors import IncompatibleJaxlibError
-from hlotag.mlir.cache import cache_directory
 from hlotag.mlir.library import Library, incompatible
-from hlotag.mlir.probe import SUCCESS
+from hlotag.mlir.modules import new_context, parse_module
+from hlotag.mlir.symbols import addresses_of
 
 _TIMEOUT_S = 120
-
-_STARTED = "hlotag trial: started"
+_SUCCESS = "hlotag trial: ok"
 # `-I` ignores PYTHON* variables and the current directory. The child gets this process's module path, so it imports the same
 # jaxlib and hlotag.
-_CODE = "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']; from hlotag.mlir.probe import main; main(job)"
+_CODE = "import json, sys; job = json.load(sys.stdin); sys.path[:] = job['path']; from hlotag.mlir.trial import main; main(job)"
 _PYTHON = re.compile(r"python[\d.]*[a-z]*")
 
+# The default pipeline of `hlotag.passes`.
+PIPELINE: list[tuple[str, dict[str, str]]] = [
+    ("hlotag-resolve", {}),
+    ("hlotag-propagate-regions", {}),
+    ("hlotag-propagate-calls", {}),
+    ("hlotag-verify", {"on-mistake": "warning"}),
+]
 
-def interpreter() -> str | None:
-    """Finds a Python interpreter of this version, by name: a program that embeds Python must not be started again.
+# Passes for a module that comes without its program.
+_WITHOUT_PROGRAM: list[tuple[str, dict[str, str]]] = [
+    ("hlotag-attach", {"rules": '[{op = "sine", attrs = {r = "1"}}]'}),
+    ("hlotag-propagate-autodiff", {}),
+]
 
-    That is `sys.executable`, or the interpreter of this process's prefix; None if neither is one.
-    """
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}{getattr(sys, 'abiflags', '')}"
-    of_prefix = (os.path.join(prefix, "bin", name) for prefix in (sys.prefix, sys.base_prefix))
-    for path in (sys.executable or "", *of_prefix):
-        if _PYTHON.fullmatch(os.path.basename(path)) and os.access(path, os.X_OK):
-            return path
-    return None
+_MODULE = Path(__file__).with_name("trial.mlir")
+_EXPECTED = Path(__file__).with_name("trial_expected.mlir")
 
 
 def run(library: Library, offsets: dict[str, int]) -> None:
-    """Tries the functions in a child process, where a crash does no harm.
-
-    Raises IncompatibleJaxlibError if the trial crashed, hung, gave a wrong result, or could not run.
-    """
-    python = interpreter()
-    if python is None:
-        raise _make_untried_error(library, f"this process has no Python interpreter: sys.executable is {sys.executable!r}")
+    """Tries the functions. Raises IncompatibleJaxlibError if the trial crashed, hung, gave a wrong result, or could not run."""
+    if not _PYTHON.fullmatch(os.path.basename(sys.executable or "")):  # A program that embeds Python: it must not start again.
+        reason = f"hlotag has not tried it, and this process has no Python interpreter to do so: {sys.executable!r}"
+        raise incompatible(library, reason)
     job = json.dumps({"path": [os.path.abspath(entry) for entry in sys.path], "library": library.path, "offsets": offsets})
+    command = [sys.executable, "-I", "-c", _CODE]
     try:
         child = subprocess.run(
-            [python, "-I", "-c", f"print({_STARTED!r}, flush=True); {_CODE}"],
-            input=job,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
+            command, input=job, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=False
         )
-    except subprocess.TimeoutExpired as error:
-        raise incompatible(library, f"a trial of its MLIR in a child process did not finish within {_TIMEOUT_S} s") from error
-    except OSError as error:
-        raise _make_untried_error(library, f"{python} could not be started: {error}") from error
-    if _STARTED not in child.stdout:
-        raise _make_untried_error(library, f"{python} did not run Python code")
-    problem = _problem(child)
-    if problem is not None:
-        raise incompatible(library, f"a trial of its MLIR in a child process {problem}")
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise incompatible(library, f"a trial of its MLIR in a child process could not finish: {error}") from error
+    if child.returncode or not child.stdout.strip().endswith(_SUCCESS):
+        status = child.returncode
+        how = f"crashed ({signal.Signals(-status).name})" if status < 0 else f"failed (exit status {status})"
+        said = "".join(f"\n    {line}" for line in (child.stdout + child.stderr).strip().splitlines()[-8:])
+        raise incompatible(library, f"a trial of its MLIR in a child process {how}{said and ':' + said}")
 
 
-def _make_untried_error(library: Library, reason: str) -> IncompatibleJaxlibError:
-    """Makes the error for a trial that could not begin, which says nothing about jaxlib."""
-    message = (
-        "hlotag has not tried this jaxlib yet, and cannot try it from this process.\n"
-        f"  found: jaxlib {library}\n  reason: {reason}\n"
-        "  what to do: once, run `python -c 'import hlotag; hlotag.enable()'` with this program's packages and as its user; the "
-        f"result is kept in {cache_directory() or 'the folder HLOTAG_CACHE_DIR, which must be set'}"
-    )
-    return IncompatibleJaxlibError(message, reason=reason)
+def main(job: dict[str, Any]) -> None:
+    """Installs the table and runs the passes; prints `_SUCCESS` if the result is right, else raises SystemExit.
 
+    The job is "library", the path of jaxlib's library, and "offsets" of its functions.
+    """
+    from jaxlib.mlir import ir  # noqa: F401  (loads the library)
 
-def _problem(child: subprocess.CompletedProcess[str]) -> str | None:
-    if child.returncode == 0 and child.stdout.strip().endswith(SUCCESS):
-        return None
-    said = child.stdout.replace(_STARTED, "") + child.stderr
-    output = "".join(f"\n    {line}" for line in said.strip().splitlines()[-8:])
-    if child.returncode >= 0:
-        return f"failed (exit status {child.returncode}){output and ':' + output}"
+    from hlotag import _core
+
     try:
-        name = signal.Signals(-child.returncode).name
-    except ValueError:
-        name = f"signal {-child.returncode}"
-    return f"crashed ({name}){output and ':' + output}"
+        if missing := _core.install(addresses_of(job["library"], job["offsets"])):
+            raise RuntimeError(f"these functions could not be resolved: {missing}")
+        check_result()
+    except RuntimeError as error:
+        sys.exit(str(error))
+    print(_SUCCESS, flush=True)
+
+
+def check_result() -> None:
+    """Runs the passes. Raises RuntimeError with the first line of their result that differs from the expected one."""
+    found, expected = result().splitlines(), _EXPECTED.read_text().splitlines()
+    for line, right in zip([*found, "the end"], [*expected, "the end"], strict=False):
+        if line != right:
+            raise RuntimeError(f"the passes gave a wrong result\n  found: {line}\n  expected: {right}")
+
+
+def result() -> str:
+    """Runs the pipeline on the module of the trial: once so that it fails and is undone, once so that it succeeds.
+
+    Returns each diagnostic, the scope and place of each operation, and what a program has of it, one a line; then the text of the
+    module with its locations.
+    """
+    from hlotag import _core
+
+    with new_context():
+        module = parse_module(_MODULE.read_text())
+        places = _core.provenance(module)
+        failed = _core.run(module, [*PIPELINE[:-1], ("hlotag-verify", {})])
+        runs = [failed, _core.run(module, PIPELINE), _core.run(module, _WITHOUT_PROGRAM)]
+        text = str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
+        program = _core.number_operations(module, "0", every=True)
+        operations = [program[number] for number in range(len(program))]
+    reports = [f"{d.file}:{d.line}:{d.column}: {d.severity}: {d.message}" for run in runs for d in run.diagnostics]
+    lines = [*reports, *(" ".join(map(str, each)).strip() for each in (*places, *operations))]
+    return "".join([*(f"// {line}\n" for line in lines), text.strip(), "\n"])

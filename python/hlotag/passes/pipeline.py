@@ -6,20 +6,20 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlotag._text import printable
 from hlotag._util.arguments import check_flag, check_text, show
-from hlotag._util.deep import with_room
 from hlotag._util.kept import Kept
 from hlotag.errors import ArgumentError, Diagnostic, PassError, TagDroppedWarning
 from hlotag.mlir import connection
-from hlotag.mlir.modules import artifact_version, nesting_depth, new_context, parse_module, to_bytecode
+from hlotag.mlir.modules import artifact_version, new_context, parse_module, to_bytecode
 from hlotag.passes import jax_artifacts, running, syntax
+from hlotag.passes.rules import with_rules_of_file
 from hlotag.passes.running import RunOptions, RunResult
-from hlotag.passes.syntax import quote  # noqa: F401  (part of this module)
+from hlotag.passes.syntax import PassInfo, quote  # noqa: F401  (part of this module)
 from hlotag.tagging.warning import file_of_program, warn_at
 
 if TYPE_CHECKING:
@@ -39,40 +39,6 @@ _STRING_OR_LOCATION = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w$.@-])(loc\()')
 _logger = logging.getLogger("hlotag")
 
 
-@dataclass(frozen=True)
-class PassOption:
-    """An option of a pass.
-
-    Attributes:
-        name: The name in a pipeline.
-        type: "bool", "int", "float", "string", "list of strings", or the legal values: "all|attached".
-        default: The default value, as pipelines write it.
-        description: One line.
-    """
-
-    name: str
-    type: str
-    default: str
-    description: str
-
-
-@dataclass(frozen=True)
-class PassInfo:
-    """A pass that pipelines can name.
-
-    Attributes:
-        name: The name in a pipeline, for example `hlotag-strip`.
-        summary: One line.
-        description: Markdown, with the IR before and after.
-        options: The options in declaration order.
-    """
-
-    name: str
-    summary: str
-    description: str
-    options: tuple[PassOption, ...]
-
-
 def list_passes() -> list[PassInfo]:
     """Lists hlotag's own passes and the registered ones. Pipelines can also name jaxlib's passes, which MLIR cannot list.
 
@@ -85,13 +51,8 @@ def list_passes() -> list[PassInfo]:
         ['keys']
     """
     return [
-        PassInfo(
-            name=entry["argument"],
-            summary=entry["summary"],
-            description=entry["description"] if "description" in entry else _described(entry["argument"]),
-            options=tuple(PassOption(**{**option, "default": syntax.write(option["default"])}) for option in entry["options"]),
-        )
-        for entry in syntax.all_passes()
+        replace(info, description=_described(info.name)) if info.name.startswith("hlotag-") else info
+        for info in syntax.known_passes().values()
     ]
 
 
@@ -159,7 +120,7 @@ def _run_on_text(source: str | bytes, pipeline: str, options: Mapping[str, Any])
         run_or_raise(module, pipeline, **options)
         if isinstance(source, bytes):
             return _write_like(source, module)
-        return with_room(nesting_depth(source), lambda: str(module.operation.get_asm(enable_debug_info=_has_locations(source))))
+        return str(module.operation.get_asm(enable_debug_info=_has_locations(source)))
 
 
 def pipeline_text(pipeline: str | Sequence[str]) -> str:
@@ -176,12 +137,7 @@ def pipeline_text(pipeline: str | Sequence[str]) -> str:
         check_text("pipeline", text)
         if "\0" in text:  # It ends the text for MLIR.
             raise ArgumentError(f"pipeline {text!r} has a zero byte at offset {text.index(chr(0))}")
-    elements = [element for text in texts for element in syntax.parse(text)]
-    if any("rules-file" in (element.options or ()) for element in elements):
-        from hlotag.passes.rules import with_rules_of_file
-
-        elements = [with_rules_of_file(element) for element in elements]
-    return syntax.join(elements)
+    return syntax.join([with_rules_of_file(element) for text in texts for element in syntax.parse(text)])
 
 
 def run_and_report(module: ir.Module, pipeline: str, **options: Any) -> RunResult:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import re
 import traceback
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from hlotag._util.arguments import check_text, show
 from hlotag.errors import ArgumentError
 from hlotag.passes import syntax
+from hlotag.passes.syntax import PassInfo, PassOption
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -28,8 +30,14 @@ _qualname_of: dict[str, str] = {}
 _runs: dict[str, Callable[[ir.Module, Mapping[str, Any]], None]] = {}
 _versions: Counter[str] = Counter()
 
-_SCALARS = {bool: "bool", int: "int", float: "float", str: "string"}
-_LISTS = {tuple[str, ...]: tuple, list[str]: list}
+_TYPES = {
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "string",
+    tuple[str, ...]: "list of strings",
+    list[str]: "list of strings",
+}
 _CHOICE = re.compile(r"[\w.-]+")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _UNKNOWN_PASS = "does not refer to a registered pass"
@@ -82,16 +90,8 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         raise ArgumentError(f"there is already a pass named '{argument}'")
     summary, _, description = (inspect.getdoc(pass_) or "").partition("\n")
     summary = summary.rstrip(".") or f"{pass_.__qualname__} of {pass_.__module__}"
-    syntax.register(
-        {
-            "argument": argument,
-            "name": argument,
-            "summary": summary,
-            "description": description.strip(),
-            "options": [option.described() for option in options],
-        }
-    )
-    _runs[argument] = _caller(pass_, options)
+    syntax.register(PassInfo(argument, summary, description.strip(), options))
+    _runs[argument] = functools.partial(_run_with_options, pass_) if isinstance(pass_, type) else lambda module, _: pass_(module)
     module_of[argument], _qualname_of[argument] = place
     _versions[argument] += 1
     return pass_
@@ -102,44 +102,19 @@ def fingerprint() -> str:
     return ",".join(f"{name}:{version}" for name, version in sorted(_versions.items()) if version > 1)
 
 
-def count_registrations() -> int:
-    """How many times `register_pass` succeeded in this process."""
-    return _versions.total()
-
-
-@dataclasses.dataclass(frozen=True)
-class _Option:
-    """A field of a pass, and the conversion from an option's value."""
-
-    field: str
-    type: str
-    default: Any
-    description: str
-    convert: Callable[[Any], Any]
-
-    @property
-    def name(self) -> str:
-        """The name in pipelines."""
-        return self.field.replace("_", "-")
-
-    def described(self) -> dict[str, Any]:
-        default = list(self.default) if isinstance(self.default, tuple) else self.default
-        return {"name": self.name, "type": self.type, "default": default, "description": self.description}
-
-
-def _options_of(pass_: Any) -> list[_Option]:
+def _options_of(pass_: Any) -> tuple[PassOption, ...]:
     if not isinstance(pass_, type):
         if not callable(pass_) or not hasattr(pass_, "__name__"):
             raise ArgumentError(f"a pass must be a function or a frozen dataclass, got {show(pass_)}")
-        return []
+        return ()
     parameters = getattr(pass_, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen or not any("__call__" in vars(base) for base in pass_.__mro__):
         raise ArgumentError(f"{pass_.__name__} must be a frozen dataclass with a method __call__(self, module)")
     types = typing.get_type_hints(pass_)
-    return [_option(pass_.__name__, field, types[field.name]) for field in dataclasses.fields(pass_) if field.init]
+    return tuple(_option(pass_.__name__, field, types[field.name]) for field in dataclasses.fields(pass_) if field.init)
 
 
-def _option(owner: str, field: dataclasses.Field[Any], hint: Any) -> _Option:
+def _option(owner: str, field: dataclasses.Field[Any], hint: Any) -> PassOption:
     where = f"{owner}.{field.name}"
     if not _NAME.fullmatch(field.name):
         raise ArgumentError(f"{where} is no name for an option: use lower-case letters, digits and '_'")
@@ -148,32 +123,31 @@ def _option(owner: str, field: dataclasses.Field[Any], hint: Any) -> _Option:
         default = field.default_factory()
     if default is dataclasses.MISSING:
         raise ArgumentError(f"{where}: an option needs a default")
-    type_, convert = _type_of(where, hint)
-    expected = list | tuple if convert in (list, tuple) else str if "|" in type_ else hint
+    type_ = _type_of(where, hint)
+    expected = list | tuple if type_ == "list of strings" else str if "|" in type_ else hint
     if not isinstance(default, expected) or (type(default) is bool and hint is not bool):
         raise ArgumentError(f"{where}: the default {default!r} is not of type {type_}")
-    return _Option(field.name, type_, default, str(field.metadata.get("description", "")), convert)
+    text = syntax.write(list(default) if isinstance(default, tuple) else default)
+    return PassOption(field.name.replace("_", "-"), type_, text, str(field.metadata.get("description", "")))
 
 
-def _type_of(where: str, hint: Any) -> tuple[str, Callable[[Any], Any]]:
-    """The name of an option's type in pipelines, and the conversion of its value to the field's type."""
-    if hint in _SCALARS:
-        return _SCALARS[hint], hint
-    if hint in _LISTS:
-        return "list of strings", _LISTS[hint]
+def _type_of(where: str, hint: Any) -> str:
+    """The name of an option's type in pipelines."""
+    if hint in _TYPES:
+        return _TYPES[hint]
     choices = typing.get_args(hint)
     if typing.get_origin(hint) is typing.Literal and len(choices) > 1 and all(_CHOICE.fullmatch(str(c)) for c in choices):
-        return "|".join(choices), str
+        return "|".join(choices)
     raise ArgumentError(
         f"{where}: an option is a bool, int, float, str, tuple[str, ...], list[str] or Literal of words, not {hint!r}"
     )
 
 
-def _caller(pass_: Any, options: list[_Option]) -> Callable[[ir.Module, Mapping[str, Any]], None]:
-    """The function that runs a pass on a module, with the options that are not at their default."""
-    if not isinstance(pass_, type):
-        return lambda module, _: pass_(module)
-    return lambda module, given: pass_(**{o.field: o.convert(given[o.name]) for o in options if o.name in given})(module)
+def _run_with_options(pass_: Any, module: ir.Module, given: Mapping[str, Any]) -> None:
+    """Runs a pass that is a dataclass, with the options that are not at their default."""
+    hints = typing.get_type_hints(pass_)
+    fields = {name.replace("-", "_"): value for name, value in given.items()}
+    pass_(**{name: tuple(value) if hints[name] == tuple[str, ...] else value for name, value in fields.items()})(module)
 
 
 def run(name: str, module: ir.Module, options: Mapping[str, Any]) -> tuple[Exception, str] | None:

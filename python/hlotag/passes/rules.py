@@ -9,17 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from hlotag._util.arguments import check_text, path_of, show
-from hlotag.errors import ArgumentError, TagError
-from hlotag.passes import syntax
+from hlotag._util.arguments import path_of, show
+from hlotag.errors import TagError
 from hlotag.passes.syntax import Element
 from hlotag.tagging.rules import PATTERNS, Rule
 from hlotag.tagging.warning import reading
-
-__all__ = ["Rule", "load_rules", "with_rules", "with_rules_of_file"]
 
 _ATTACH = "hlotag-attach"
 
@@ -35,23 +31,18 @@ def check_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return rules
 
 
-def with_rules(pipeline: str, rules: Iterable[Rule]) -> str:
-    """Adds rules to the `hlotag-attach` of a pipeline, after the rules that its text has.
+def attach(rules: Iterable[Rule]) -> str:
+    """The pass that applies rules to a module, as the text of a pipeline. Raises TagError if an element is not a `Rule`."""
+    return str(_attach(check_rules(rules)))
 
-    Raises TagError if an element is not a `Rule`; ArgumentError if the pipeline has no `hlotag-attach`.
-    """
-    rules = check_rules(rules)
-    if not rules:
-        return pipeline
-    _must_be_of_the_program(rules)
-    check_text("pipeline", pipeline)
-    elements = list(syntax.parse(pipeline))
-    place = next((place for place, element in enumerate(elements) if element.name == _ATTACH), None)
-    if place is None:
-        raise ArgumentError(f"rules need the pass {_ATTACH}, which is not in the pipeline {pipeline!r}")
-    added = Element(_ATTACH, {"rules": "[" + ", ".join(rule.as_attribute() for rule in rules) + "]"})
-    kept = place if elements[place].options else place + 1
-    return syntax.join([*elements[:place], added, *elements[kept:]])
+
+def _attach(rules: tuple[Rule, ...], later: str = "") -> Element:
+    """The pass with rules, before those of an array attribute."""
+    for index, rule in enumerate(rules):
+        if rule.inserted:
+            raise TagError(f"{rule.name(index)} is for collectives that XLA inserts, so it works in a stage only: {rule.text}")
+    texts = [*(rule.as_attribute() for rule in rules), *filter(None, [later.strip().removeprefix("[").removesuffix("]")])]
+    return Element(_ATTACH, {"rules": f"[{', '.join(texts)}]"})
 
 
 def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
@@ -90,16 +81,17 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     if unknown or not isinstance(document.get("rule", []), list):
         raise TagError(f"{path}: expected a list of tables [[rule]], found {', '.join(unknown) or 'rule as a single value'}")
     tables = document.get("rule", [])
-    places = _Places(path, text, len(tables))
+    lines = _lines_of(text, len(tables))
     rules = []
-    for number, table in enumerate(tables, 1):
+    for number, (table, line) in enumerate(zip(tables, lines, strict=True), 1):
+        at = f"{path}:{line}" if line else str(path)
         try:
-            with reading(str(path), places.line_of_attrs(number)):
+            with reading(str(path), line):
                 rule = Rule(**_fields(table))
         except TagError as error:
-            raise TagError(f"{places.of(number, str(error))}: rule {number}: {error}{places.line(number, str(error))}") from error
-        at = places.of(number).encode(errors="backslashreplace").decode()  # MLIR's text is UTF-8; the path need not be.
-        object.__setattr__(rule, "_at", at)
+            raise TagError(f"{at}: rule {number}: {error}") from error
+        # MLIR's text is UTF-8; the path need not be.
+        object.__setattr__(rule, "_at", at.encode(errors="backslashreplace").decode())
         rules.append(rule)
     return tuple(rules)
 
@@ -109,23 +101,10 @@ def with_rules_of_file(element: Element) -> Element:
 
     Raises what `load_rules` raises.
     """
-    if element.name != _ATTACH:
-        return element
     options = element.options or {}
-    if "rules-file" not in options:
+    if element.name != _ATTACH or "rules-file" not in options:
         return element
-    found = load_rules(str(options["rules-file"]))
-    _must_be_of_the_program(found)
-    rules = [rule.as_attribute() for rule in found]
-    own = str(options.get("rules", "")).strip().removeprefix("[").removesuffix("]")
-    text = "[" + ", ".join([*rules, *filter(None, [own])]) + "]"
-    return Element(_ATTACH, {"rules": text})
-
-
-def _must_be_of_the_program(rules: Iterable[Rule]) -> None:
-    for index, rule in enumerate(rules):
-        if rule.inserted:
-            raise TagError(f"{rule.name(index)} is for collectives that XLA inserts, so it works in a stage only: {rule.text}")
+    return _attach(load_rules(str(options["rules-file"])), str(options.get("rules", "")))
 
 
 def _fields(table: Any) -> dict[str, Any]:
@@ -138,35 +117,8 @@ def _fields(table: Any) -> dict[str, Any]:
     return {"attrs": {}, **table}
 
 
-class _Places:
-    """The lines of rules in a file, which `tomllib` does not give."""
-
-    def __init__(self, path: Path, text: str, number_of_tables: int) -> None:
-        self._path = path
-        self._lines = text.split("\n")
-        headers = [index for index, line in enumerate(self._lines) if re.match(r"\s*\[\[\s*rule\s*\]\]", line)]
-        # A header may be within a string, and rules may be an array. Then no line is better than a wrong one.
-        self._headers = headers if len(headers) == number_of_tables else None
-
-    def of(self, number: int, message: str = "") -> str:
-        """`rules.toml:12`: the line of the table, or of the text in it that the message quotes."""
-        return str(self._path) if self._headers is None else f"{self._path}:{self._index(number, message) + 1}"
-
-    def line(self, number: int, message: str) -> str:
-        """The text of that line, for below the message."""
-        return "" if self._headers is None else f"\n  {self._lines[self._index(number, message)].strip()}"
-
-    def line_of_attrs(self, number: int) -> int:
-        """The line of the rule's `attrs`; 0 if unknown."""
-        return 0 if self._headers is None else self._index(number, "'attrs'") + 1
-
-    def _index(self, number: int, message: str) -> int:
-        assert self._headers is not None
-        start = self._headers[number - 1]
-        end = self._headers[number] if number < len(self._headers) else len(self._lines)
-        for quoted in re.findall(r"'([^']+)'", message):
-            word = re.compile(rf"(?<![\w-]){re.escape(quoted)}(?![\w-])")
-            for index in range(start + 1, end):
-                if word.search(self._lines[index]):
-                    return index
-        return start
+def _lines_of(text: str, count: int) -> list[int]:
+    """The line of each table, which `tomllib` does not give; 0 if unknown."""
+    found = [number for number, line in enumerate(text.split("\n"), 1) if re.match(r"\s*\[\[\s*rule\s*\]\]", line)]
+    # A header may be within a string, and rules may be an array. Then no line is better than a wrong one.
+    return found if len(found) == count else [0] * count

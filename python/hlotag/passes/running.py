@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,12 +12,10 @@ from hlotag.errors import ArgumentError, Diagnostic
 from hlotag.mlir.modules import copy_of, exchange
 from hlotag.passes import python_passes, syntax
 from hlotag.passes.syntax import Element
-from hlotag.tagging.keys import lookup
+from hlotag.tagging.keys import why_illegal
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
-
-_RULE = f"===-{'-' * 73}-===\n"
 
 
 @dataclass(frozen=True)
@@ -27,16 +23,13 @@ class RunOptions:
     """What a caller chooses about a run.
 
     Attributes:
-        verify: Verify what the passes changed: after each sequence of hlotag's passes, and after each other pass.
+        verify: Verify what the passes changed: after each pass, or after all of hlotag's own if there are no others.
         debug_origins: Record the origin of each entry that hlotag's passes add, in `hlotag.origins`.
         keep_entry: Fail if the type of the function `main` changes, as JAX calls it by that type.
         source: What messages and origins call the text that the module was read from.
-        print_before: Passes before which the module is printed to stderr; "all" means each.
-        print_after: The same, after passes.
+        print_after_all: Print the module to stderr after each pass.
         print_after_change: Print the module after each pass that changed it.
         print_after_failure: Print the module as a failing pass left it.
-        timing: Print a table of wall times to stderr.
-        print_module_scope: Name the operation in headers, as MLIR does.
         print_debug_info: Print locations.
         print_local_scope: Print locations and attributes in place, without aliases.
         print_generic: Print the generic form.
@@ -46,12 +39,9 @@ class RunOptions:
     debug_origins: bool = False
     keep_entry: bool = False
     source: str = "-"
-    print_before: Sequence[str] = ()
-    print_after: Sequence[str] = ()
+    print_after_all: bool = False
     print_after_change: bool = False
     print_after_failure: bool = False
-    timing: bool = False
-    print_module_scope: bool = False
     print_debug_info: bool = False
     print_local_scope: bool = False
     print_generic: bool = False
@@ -59,7 +49,7 @@ class RunOptions:
     @property
     def observes(self) -> bool:
         """Whether something is printed between passes."""
-        return bool(self.print_before or self.print_after or self.print_after_change or self.print_after_failure or self.timing)
+        return self.print_after_all or self.print_after_change or self.print_after_failure
 
 
 @dataclass
@@ -105,25 +95,13 @@ def _run_ours(module: ir.Module, elements: Iterable[Element], options: RunOption
         debug_origins=options.debug_origins,
         keep_failed=keep_failed,
         source=options.source,
-        why_illegal=_why_illegal,
+        why_illegal=why_illegal,
     )
     return RunResult(done.ok, done.failing_pass, [Diagnostic.of(d) for d in done.diagnostics], done.num_changes)
 
 
-def _why_illegal(key: str, value: str) -> str:
-    """Says for `hlotag-verify` why a value is not legal for a key: the legal values, and what XLA does with another.
-
-    Empty if the value is legal.
-    """
-    known = lookup(key)
-    if known is None or known.values is None or known.values.allow(value):
-        return ""
-    otherwise = known.otherwise or "XLA would ignore it, or fail without naming this line"
-    return f"legal values: {known.values}. With this one {otherwise}"
-
-
 class _Run:
-    """A run on a copy of the module, step by step. A step is one element, or a sequence of hlotag's passes."""
+    """A run on a copy of the module, element by element."""
 
     def __init__(self, module: ir.Module, elements: Sequence[Element], options: RunOptions) -> None:
         from hlotag import _core
@@ -132,16 +110,12 @@ class _Run:
         self.managers = {element: _manager(element, module, options.verify) for element in elements if element.foreign}
         self.copy = copy_of(module)
         self.reports = _core.Reports(self.copy, options.source)
+        self.elements = elements
         self.result = RunResult()
-        self.times: list[tuple[str, float]] = []
-        # Whoever looks at the module sees it after each pass.
-        grouped = itertools.groupby(enumerate(elements), lambda e: -1 if _is_ours(e[1]) and not options.observes else e[0])
-        self.steps = [[element for _, element in group] for _, group in grouped]
 
     def run(self) -> RunResult:
-        start = time.perf_counter()
         try:
-            self.result.ok = all(map(self._run_step, self.steps)) and self._keeps_entry()
+            self.result.ok = all(map(self._run_element, self.elements)) and self._keeps_entry()
             self.result.diagnostics += map(Diagnostic.of, self.reports.take())
         finally:
             self.reports.end()
@@ -149,35 +123,28 @@ class _Run:
             exchange(self.module, self.copy)
         else:
             self.result.num_changes = 0
-        if self.options.timing:
-            _print_times(self.times, time.perf_counter() - start)
         return self.result
 
-    def _run_step(self, step: Sequence[Element]) -> bool:
-        element = step[-1]
-        self._print("Before", element, _selects(self.options.print_before, element))
-        before = self._text() if self.options.print_after_change else ""
-        start = time.perf_counter()
-        ok = self._run_passes(step)
-        self.times.append((element.name, time.perf_counter() - start))
+    def _run_element(self, element: Element) -> bool:
+        options = self.options
+        before = self._text() if options.print_after_change else ""
+        ok = self._run_pass(element)
         self.result.diagnostics += map(Diagnostic.of, self.reports.take())
-        chosen = _selects(self.options.print_after, element)
-        if ok:
-            changed = self.options.print_after_change and self._text() != before
-            self._print("After", element, chosen or changed)
-        else:
+        if not ok:
             self.result.failing_pass = self.result.failing_pass or element.name
-            self._print("After", element, chosen or self.options.print_after_failure, " Failed")
+        if options.print_after_all or (ok and options.print_after_change and self._text() != before):
+            self._print(element, "" if ok else " Failed")
+        elif not ok and options.print_after_failure:
+            self._print(element, " Failed")
         return ok
 
-    def _run_passes(self, step: Sequence[Element]) -> bool:
-        if _is_ours(step[0]):
-            done = _run_ours(self.copy, step, self.options, keep_failed=True)
+    def _run_pass(self, element: Element) -> bool:
+        if _is_ours(element):
+            done = _run_ours(self.copy, [element], self.options, keep_failed=True)
             self.result.failing_pass = done.failing_pass
             self.result.diagnostics += done.diagnostics
             self.result.num_changes += done.num_changes
             return done.ok
-        (element,) = step
         if element.foreign:
             return self._succeeds(lambda: self.managers[element].run(self.copy.operation))
         failure = python_passes.run(element.name, self.copy, element.options or {})
@@ -213,21 +180,14 @@ class _Run:
     def _text(self) -> str:
         return str(self.copy.operation.get_asm(enable_debug_info=True))
 
-    def _print(self, when: str, element: Element, wanted: bool, outcome: str = "") -> None:
+    def _print(self, element: Element, outcome: str) -> None:
         """Prints the module under MLIR's header."""
-        if not wanted:
-            return
-        operation = self.copy.operation
-        scope = ""
-        if self.options.print_module_scope:
-            symbol = f": @{_symbol(operation)}" if _symbol(operation) else ""
-            scope = f" ('builtin.module' operation{symbol})"
-        text = operation.get_asm(
+        text = self.copy.operation.get_asm(
             enable_debug_info=self.options.print_debug_info,
             use_local_scope=self.options.print_local_scope,
             print_generic_op_form=self.options.print_generic,
         )
-        print(f"// -----// IR Dump {when} {_title(element)}{outcome}{scope} //----- //\n{text}\n", file=sys.stderr)
+        print(f"// -----// IR Dump After {element.foreign or element.name}{outcome} //----- //\n{text}\n", file=sys.stderr)
 
 
 def _manager(element: Element, module: ir.Module, verify: bool) -> Any:
@@ -237,8 +197,10 @@ def _manager(element: Element, module: ir.Module, verify: bool) -> Any:
     try:
         manager = PassManager.parse(f"builtin.module({element.foreign})", module.context)
     except ValueError as error:
-        near = "".join(f"\nhlotag has a pass {name!r}" for name in syntax.nearest(element.foreign, 1))
-        raise ArgumentError(f"MLIR rejects '{element.foreign}': {str(error).rstrip()}{near}") from None
+        hint = "".join(f"\nhlotag has a pass {name!r}" for name in syntax.nearest(element.foreign, 1))
+        if any(name in element.foreign for name in syntax.known_passes()):
+            hint = "\nhlotag's passes, and those registered with it, run on the top-level builtin.module"
+        raise ArgumentError(f"MLIR rejects '{element.foreign}': {str(error).rstrip()}{hint}") from None
     manager.enable_verifier(verify)
     return manager
 
@@ -253,21 +215,3 @@ def _entry_type(module: ir.Module) -> str:
         if _symbol(found.operation) == "main":
             return str(found.operation.attributes["function_type"])
     return "nothing"
-
-
-def _selects(names: Sequence[str], element: Element) -> bool:
-    return "all" in names or element.name in names
-
-
-def _title(element: Element) -> str:
-    if element.foreign:
-        return element.foreign
-    (name,) = (entry["name"] for entry in syntax.all_passes() if entry["argument"] == element.name)
-    return f"{name} ({element.name})"
-
-
-def _print_times(rows: list[tuple[str, float]], total: float) -> None:
-    rows = [*rows, ("(rest)", max(total - sum(seconds for _, seconds in rows), 0.0)), ("Total", total)]
-    lines = [f"  {seconds:8.4f} ({100 * seconds / total:5.1f}%)  {name}\n" for name, seconds in rows]
-    head = f"{_RULE}{' ' * 25}... Execution time report ...\n{_RULE}  Total Execution Time: {total:.4f} seconds\n\n"
-    print(f"{head}  ----Wall Time----  ----Name----\n{''.join(lines)}", file=sys.stderr)

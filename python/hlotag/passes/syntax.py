@@ -8,22 +8,20 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
 
+from hlotag._util.arguments import show
 from hlotag.errors import ArgumentError
 
 Value = bool | int | float | str | list[str]
 
 _ANCHOR = "builtin.module"
-_OUR_PREFIX = "hlotag-"
-_NAME = re.compile(r"[^\s,{}()]*")
-_SPACE = re.compile(r"\s*")
-# In double quotes, a backslash escapes a quote or a backslash.
-_QUOTED = re.compile(r'"(?:[^"\\]|\\["\\]|\\(?!["\\]))*"|\'[^\']*\'')
+_ANCHORED = re.compile(rf"\s*{re.escape(_ANCHOR)}\s*\((.*)\)\s*", re.DOTALL)
+_NAME = re.compile(r"[^\s,=\"'{}()\[\]]*")
+# A string in quotes, or a character. In double quotes, a backslash escapes a quote or a backslash.
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|.', re.DOTALL)
 _ESCAPE = re.compile(r'\\(["\\])')
-_SPECIAL = re.compile(r"[\s\"'{}(),=]")
-_INTEGER = re.compile(r"-?[0-9]+")
-_MARGIN = 60  # characters of a long pipeline that an error shows on each side
+_SPECIAL = re.compile(r"[\s\"'{}()\[\],=]")
+_BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -49,45 +47,73 @@ class Element:
 
 
 @dataclass(frozen=True)
-class Option:
-    """What the parser knows about an option: its type, as `PassOption` has it, and its default."""
+class PassOption:
+    """An option of a pass.
 
+    Attributes:
+        name: The name in a pipeline.
+        type: "bool", "int", "float", "string", "list of strings", or the legal values: "all|attached".
+        default: The default value, as pipelines write it.
+        description: One line.
+    """
+
+    name: str
     type: str
-    default: Value
+    default: str
+    description: str
+
+
+@dataclass(frozen=True)
+class PassInfo:
+    """A pass that pipelines can name.
+
+    Attributes:
+        name: The name in a pipeline, for example `hlotag-strip`.
+        summary: One line.
+        description: Markdown, with the IR before and after.
+        options: The options in declaration order.
+    """
+
+    name: str
+    summary: str
+    description: str
+    options: tuple[PassOption, ...]
 
 
 @functools.lru_cache(maxsize=256)
 def parse(text: str) -> tuple[Element, ...]:
     """Reads a pipeline, with or without `builtin.module(...)` around it.
 
-    A name is hlotag's if it begins with `hlotag-` or is registered; MLIR reads all others. Raises ArgumentError, with the place,
-    if the text is malformed, or names an unknown pass or option of hlotag.
+    A name is hlotag's if it begins with `hlotag-` or is registered; MLIR reads all others. Raises ArgumentError if the text is
+    malformed, or names an unknown pass or option of hlotag.
     """
-    return _Parser(text).parse()
+    try:
+        parts = _split(text, ",")
+        if len(parts) == 1 and (anchored := _ANCHORED.fullmatch(text)):
+            parts = _split(anchored[1], ",")
+        return tuple(map(_element, parts)) if "".join(parts).strip() or len(parts) > 1 else ()
+    except ArgumentError as error:
+        raise ArgumentError(f"{error}, in the pipeline {show(text)}") from None
 
 
-_registered: dict[str, dict[str, Any]] = {}
-
-
-def all_passes() -> list[dict[str, Any]]:
-    """Describes each pass that is not MLIR's, as `_core.list_passes` does, sorted by name."""
-    from hlotag import _core
-
-    return sorted([*_core.list_passes(), *_registered.values()], key=lambda entry: entry["argument"])
+_registered: dict[str, PassInfo] = {}
 
 
 @functools.cache
-def known_passes() -> dict[str, dict[str, Option]]:
-    """The options of each pass that is not MLIR's, by name."""
-    return {
-        entry["argument"]: {option["name"]: Option(option["type"], option["default"]) for option in entry["options"]}
-        for entry in all_passes()
-    }
+def known_passes() -> dict[str, PassInfo]:
+    """The passes that are not MLIR's, sorted by name. The descriptions of hlotag's own are in files."""
+    from hlotag import _core
+
+    found = dict(_registered)
+    for entry in _core.list_passes():
+        options = tuple(PassOption(**option | {"default": write(option["default"])}) for option in entry["options"])
+        found[entry["argument"]] = PassInfo(entry["argument"], entry["summary"], "", options)
+    return dict(sorted(found.items()))
 
 
-def register(entry: dict[str, Any]) -> None:
+def register(info: PassInfo) -> None:
     """Adds a pass in Python, or replaces the one of its name."""
-    _registered[entry["argument"]] = entry
+    _registered[info.name] = info
     forget()
 
 
@@ -115,223 +141,96 @@ def write(value: Value) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return quote(value)
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return f"{value:g}" if float(f"{value:g}") == value else str(value)
-    items = [quote(item) for item in value]
-    # Braces distinguish quotes of items from quotes around the list.
-    return ",".join(items) if items and items == value else f"{{{','.join(items)}}}"
+    if isinstance(value, list):
+        items = [quote(item) for item in value]
+        # Braces distinguish quotes of items from quotes around the list.
+        return ",".join(items) if items and items == value else f"{{{','.join(items)}}}"
+    return str(value)
 
 
 def quote(text: str) -> str:
-    """Writes a string of an option, in quotes if necessary."""
+    """Writes a string of an option, in quotes if necessary, as `mlir-opt` reads it too."""
     if text and not _SPECIAL.search(text):
         return text
-    # MLIR's own parser knows no escapes.
-    if '"' in text and "'" not in text:
-        return f"'{text}'"
-    # Escape a backslash only where the parser would read an escape.
-    escaped = re.sub(r'\\(?=["\\]|\Z)', r"\\\\", text)
-    return '"' + re.sub(r'"', r"\"", escaped) + '"'
+    if '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    # `mlir-opt` knows no escapes.
+    escaped = re.sub(r'(["\\])', r"\\\1", text)
+    return f"'{text}'" if "'" not in text else f'"{escaped}"'
+
+
+def _split(text: str, separator: str = "") -> list[str]:
+    """Splits text at a separator, by default at spaces, that is neither in brackets nor in quotes."""
+    parts, open_ = [""], ""
+    for piece in _PIECE.findall(text):
+        if piece in ("{", "(", "["):
+            open_ += piece
+        elif piece in ("}", ")", "]"):
+            if open_[-1:] + piece not in ("{}", "()", "[]"):
+                raise ArgumentError(f"{piece!r} closes nothing")
+            open_ = open_[:-1]
+        elif piece in ("'", '"'):
+            raise ArgumentError("a quote is not closed")
+        if not open_ and (piece == separator or (not separator and piece.isspace())):
+            parts.append("")
+        else:
+            parts[-1] += piece
+    if open_:
+        raise ArgumentError(f"{open_[-1]!r} is not closed")
+    return parts
+
+
+def _element(text: str) -> Element:
+    text = text.strip()
+    name = _NAME.match(text)[0]  # type: ignore[index]  (it may be empty)
+    if not name:
+        raise ArgumentError(f"expected the name of a pass, found {text!r}")
+    if not name.startswith("hlotag-") and name not in known_passes():
+        return Element(name, None, text)
+    if (info := known_passes().get(name)) is None:
+        near = " or ".join(nearest(name))
+        raise ArgumentError(
+            f"unknown pass {name!r}" + (f"; did you mean {near}?" if near else f"; the passes: {', '.join(known_passes())}")
+        )
+    rest = text[len(name) :].strip()
+    if rest and not (rest.startswith("{") and rest.endswith("}")):
+        raise ArgumentError(f"expected ',' or options in '{{...}}' after {name}, found {rest!r}")
+    given = dict(_option(info, each) for each in _split(rest[1:-1]) if each)
+    options = {option.name: _read(option.default, option.type) for option in info.options}
+    return Element(name, {key: given[key] for key in options if key in given and given[key] != options[key]})
+
+
+def _option(owner: PassInfo, text: str) -> tuple[str, Value]:
+    key, equals, value = text.partition("=")
+    option = next((option for option in owner.options if option.name == key), None)
+    if option is None:
+        listed = ", ".join(f"{each.name} ({each.type})" for each in owner.options)
+        raise ArgumentError(f"unknown option {key!r} of {owner.name}; its options: {listed or 'none'}")
+    read = _read(value if equals else "true", option.type)
+    if read is None or not (equals or option.type == "bool"):  # A bare name switches a bool on.
+        raise ArgumentError(f"the option {key!r} of {owner.name} needs a value of type {option.type}, found {text!r}")
+    return key, read
 
 
 def _read(text: str, type_: str) -> Value | None:
     """Reads the text after `=`, quotes included; None if it is of another type."""
-    text = text.strip()
     if type_ == "list of strings":
-        return _read_list(text)
+        # As in MLIR, quotes around the whole list are for the tokenizer only.
+        items = [item.strip() for item in _split(_unquote(text), ",")]
+        return [_unquote(item) for item in items] if all(items) else [] if items == [""] else None
     word = _unquote(text)
     if type_ == "bool":
-        return {"true": True, "1": True, "false": False, "0": False}.get(word)
-    if type_ == "int":
-        return number if _INTEGER.fullmatch(word) and -(1 << 63) <= (number := int(word)) < 1 << 63 else None
-    if type_ == "float":
+        return _BOOLS.get(word)
+    if type_ in ("int", "float"):
         try:
-            return float(word) if word.isascii() and "_" not in word else None
+            return int(word) if type_ == "int" else float(word)
         except ValueError:
             return None
     return word if "|" not in type_ or word in type_.split("|") else None
 
 
 def _unquote(text: str) -> str:
-    if _QUOTED.fullmatch(text):
+    """Text without the quotes or braces around it."""
+    if text[:1] in ("'", '"') and _PIECE.fullmatch(text):
         return _ESCAPE.sub(r"\1", text[1:-1]) if text[0] == '"' else text[1:-1]
-    return text[1:-1] if text[:1] == "{" and text[-1:] == "}" and len(text) > 1 else text
-
-
-def _read_list(text: str) -> list[str] | None:
-    # As in MLIR, quotes around the whole list are for the tokenizer only.
-    text = _unquote(text).strip()
-    parts, start, depth, at = [], 0, 0, 0
-    while at < len(text):
-        if quoted := _QUOTED.match(text, at):
-            at = quoted.end()
-            continue
-        depth += (text[at] == "{") - (text[at] == "}")
-        if text[at] == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-        at += 1
-    parts.append(text[start:].strip())
-    if not text:
-        return []
-    return [_unquote(part) for part in parts] if all(parts) else None
-
-
-class _Parser:
-    """Reads one text."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.end = len(text.rstrip())
-
-    def parse(self) -> tuple[Element, ...]:
-        self._skip_space()
-        self._take_anchor()
-        elements = [self._element()] if self.at < self.end else []
-        while self.at < self.end:
-            if self.text[self.at] != ",":
-                self._fail(f"expected ',' or the end of the pipeline, found {self.text[self.at]!r}", self.at)
-            self.at += 1
-            elements.append(self._element())
-        return tuple(elements)
-
-    def _fail(self, reason: str, offset: int) -> NoReturn:
-        start = self.text.rfind("\n", 0, offset) + 1
-        line = self.text[start:].split("\n", 1)[0]
-        skip = max(offset - start - _MARGIN, 0)
-        raise ArgumentError(
-            f"at offset {offset}: {reason}\n  {line[skip : skip + 2 * _MARGIN]}\n  {' ' * (offset - start - skip)}^"
-        )
-
-    def _skip_space(self) -> None:
-        self.at = _match(_SPACE, self.text, self.at)
-
-    def _take_anchor(self) -> None:
-        """Skips `builtin.module(` if its parenthesis closes at the end of the text."""
-        if self.text.startswith(_ANCHOR, self.at):
-            open_ = _match(_SPACE, self.text, self.at + len(_ANCHOR))
-            if self.text[open_ : open_ + 1] == "(" and self._skip_brackets(open_) == self.end:
-                self.at, self.end = open_ + 1, len(self.text[: self.end - 1].rstrip())
-                self._skip_space()
-
-    def _element(self) -> Element:
-        self._skip_space()
-        start = self.at
-        self.at = _match(_NAME, self.text, start)
-        name = self.text[start : self.at]
-        if not name:
-            self._fail("expected the name of a pass", start)
-        stop = self.at
-        self._skip_space()
-        if _is_ours(name):
-            element = Element(name, self._options_of(name, start))
-            self._skip_space()
-            return element
-        while self.at < self.end and self.text[self.at] in "{(":
-            open_, self.at = self.at, self._skip_brackets(self.at)
-            if self.text[open_] == "(":
-                self._refuse_nested(open_ + 1, self.at - 1)
-            stop = self.at
-            self._skip_space()
-        return Element(name, None, self.text[start:stop])
-
-    def _options_of(self, name: str, start: int) -> dict[str, Value]:
-        options = known_passes().get(name)
-        if options is None:
-            near = " or ".join(nearest(name))
-            self._fail(
-                f"unknown pass {name!r}" + (f"; did you mean {near}?" if near else f"; the passes: {_list_passes()}"), start
-            )
-        if self.at < self.end and self.text[self.at] == "(":
-            self._fail(f"{name!r} is a pass; options are written in '{{...}}'", self.at)
-        given: dict[str, Value] = {}
-        if self.at < self.end and self.text[self.at] == "{":
-            open_, self.at = self.at, self._skip_brackets(self.at)
-            listed = ", ".join(f"{key} ({option.type})" for key, option in options.items())
-            where = f" of {name}; " + (f"its options: {listed}" if listed else "it has no options")
-            self._read_options(options, given, open_ + 1, self.at - 1, where)
-        return {key: given[key] for key in options if key in given and given[key] != options[key].default}
-
-    def _read_options(self, known: dict[str, Option], given: dict[str, Value], at: int, end: int, where: str) -> None:
-        while (at := _match(_SPACE, self.text, at)) < end:
-            start = at
-            while at < end and self.text[at] != "=" and not self.text[at].isspace():
-                at += 1
-            key = self.text[start:at]
-            if not key:
-                self._fail("expected the name of an option", start)
-            if key not in known:
-                self._fail(f"unknown option {key!r}{where}", start)
-            type_ = known[key].type
-            text, place = "true", start  # A bare name switches a bool on.
-            if at < end and self.text[at] == "=":
-                place, at = at + 1, self._end_of_value(at + 1, end)
-                text = self.text[place:at]
-            elif type_ != "bool":
-                self._fail(f"option {key!r} needs a value of type {type_}{where}", start)
-            value = _read(text, type_)
-            if value is None:
-                self._fail(f"{text!r} is not a value of type {type_} for the option {key!r}{where}", place)
-            given[key] = value
-
-    def _end_of_value(self, at: int, end: int) -> int:
-        while at < end and not self.text[at].isspace():
-            at = self._skip_quoted(at) if self.text[at] in "\"'" else self._skip_brackets(at) if self.text[at] == "{" else at + 1
-        return at
-
-    def _refuse_nested(self, at: int, end: int) -> None:
-        """Refuses a pass of hlotag's that is nested in `func.func(...)` or the like: these passes work on modules."""
-        while at < end:
-            if self.text[at] == "{":
-                at = self._skip_brackets(at)
-            elif name := _NAME.match(self.text, at, end)[0]:  # type: ignore[index]
-                if _is_ours(name):
-                    text = "hlotag's passes, and those registered with it, run on the top-level builtin.module"
-                    self._fail(f"{text}, not nested in another operation", at)
-                at += len(name)
-            else:
-                at += 1
-
-    def _skip_brackets(self, open_: int) -> int:
-        """The index after the bracket that closes the one at `open_`. In options, parentheses are ordinary characters."""
-        brackets: list[int] = []
-        at = open_
-        while at < len(self.text):
-            char = self.text[at]
-            in_options = bool(brackets) and self.text[brackets[-1]] == "{"
-            if in_options and char in "\"'":
-                at = self._skip_quoted(at)
-                continue
-            if char == "{" or (char == "(" and not in_options):
-                brackets.append(at)
-            elif char == "}" or (char == ")" and not in_options):
-                if self.text[brackets[-1]] + char not in ("{}", "()"):
-                    self._fail(f"{char!r} closes nothing", at)
-                brackets.pop()
-                if not brackets:
-                    return at + 1
-            at += 1
-        self._fail(f"{self.text[brackets[-1]]!r} is not closed", brackets[-1])
-
-    def _skip_quoted(self, at: int) -> int:
-        quoted = _QUOTED.match(self.text, at)
-        if quoted is None:
-            self._fail("the quote is not closed", at)
-        return quoted.end()
-
-
-def _match(pattern: re.Pattern[str], text: str, at: int) -> int:
-    """The end of a match, which may be empty."""
-    found = pattern.match(text, at)
-    return found.end() if found else at
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith(_OUR_PREFIX) or name in known_passes()
-
-
-def _list_passes() -> str:
-    return ", ".join(known_passes())
+    return text[1:-1] if text[:1] == "{" and text[-1:] == "}" else text

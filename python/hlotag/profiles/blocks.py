@@ -29,7 +29,7 @@ from hlotag.profiles import trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.model import in_words
 from hlotag.profiles.program import Program
-from hlotag.profiles.record import OPTIONS, tracing
+from hlotag.profiles.record import OPTIONS, notes_of, tracing
 from hlotag.profiles.views import Profile
 
 if TYPE_CHECKING:
@@ -156,11 +156,11 @@ def _wait_for_programs() -> None:
 
 
 def _profile(audit: Audit, file: Path, by: Grouping | None) -> Profile:
-    program, note = Program(audit), ""
+    program, notes = Program(audit), notes_of(audit.platform)
     devices = program.read(file)
     try:
         program.grouping(by)
     except ArgumentError as error:
-        by, note = [], str(error)
+        by, notes = [], [str(error), *notes]
     found = profile_of(program, devices, by, source_root=audit.source_root)
-    return replace(found, notes=(*found.notes, note)) if note else found
+    return replace(found, notes=(*found.notes, *notes))

@@ -24,7 +24,7 @@ from hlotag.audits.collect import Audited, audit_and_compile
 from hlotag.audits.render import as_json
 from hlotag.audits.report import OFF, Reported
 from hlotag.errors import ArgumentError, HlotagError
-from hlotag.profiles import trace
+from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
 from hlotag.profiles.views import Profile
@@ -32,6 +32,11 @@ from hlotag.profiles.views import Profile
 # A command buffer, which XLA makes a CUDA graph, is one event without its instructions: https://github.com/openxla/xprof/issues/3070
 _NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
 OPTIONS = {"cuda": _NO_COMMAND_BUFFERS, "rocm": _NO_COMMAND_BUFFERS, "gpu": _NO_COMMAND_BUFFERS}
+_WITHOUT_BUFFERS = (
+    "The program was compiled without command buffers, of which a trace does not name all kernels. With them, a step of small "
+    "kernels is shorter."
+)
+_FROM_TRACE = "Scopes, lines and tags are those of the trace's own module. With --audit, each operation has its own."
 _WARM_UP = 2  # calls: the first one allocates, the second one may still fill caches
 _STEPS = 10  # calls that are traced by default
 _UNTRACED = 3  # calls without the profiler, at most
@@ -105,23 +110,29 @@ def _check_steps(steps: int) -> None:
 
 
 def read_profile(
-    path: str | os.PathLike[str], audit: Reported | str | os.PathLike[str], by: str | Sequence[str] | None = None
+    path: str | os.PathLike[str],
+    audit: Reported | str | os.PathLike[str] | None = None,
+    by: str | Sequence[str] | None = None,
+    *,
+    module: str | None = None,
 ) -> Profile:
-    """Reads a trace that JAX's profiler made elsewhere, of a program with an audit.
+    """Reads a trace that JAX's profiler made elsewhere.
 
     Slow first steps are left out. A step is what `StepTraceAnnotation` marks, else a run of the program.
 
     Args:
         path: The folder or `.xplane.pb` file of the trace.
-        audit: The audit of the traced program, or the file of its JSON.
+        audit: The audit of the traced program, or the file of its JSON. Without one, the trace's own module says what each
+            instruction computes: by its scope, line and tags, and not by those of operations that XLA merged with others.
         by: As for `hlotag.profile`.
+        module: Without an audit, the name of the program: `jit_step`. By default the one with most time.
 
     Returns:
         The profile.
 
     Raises:
         ArgumentError: `by` names a key that no operation has.
-        ParseError: The program did not run in the trace, or a file is no trace or no audit.
+        ParseError: The program did not run in the trace, the audit is of another program, or a file is no trace or no audit.
         OSError: A file cannot be read.
 
     Examples:
@@ -136,11 +147,19 @@ def read_profile(
         >>> profile.name
         'jit__lambda'
     """
-    if not isinstance(audit, Reported):
+    if audit is not None and module is not None:
+        raise ArgumentError(f"module={module!r} goes without an audit, which names the program")
+    if audit is not None and not isinstance(audit, Reported):
         audit = as_json.loads(Path(audit).read_text(encoding="utf-8"), os.fspath(audit))
-    program = Program(audit)
     with step("reading the trace"):
-        return profile_of(program, program.read(trace.find(Path(path))), by, may_warm_up=True)
+        file = trace.find(Path(path))
+        if audit is None:
+            program, notes = Program(embedded.audit_traced(file, module)), (_FROM_TRACE,)
+        else:
+            embedded.check_fits(audit, file)
+            program, notes = Program(audit), ()
+        found = profile_of(program, program.read(file), by, may_warm_up=True)
+        return replace(found, notes=(*found.notes, *notes))
 
 
 def profile_both(
@@ -217,7 +236,13 @@ class _Runner:
         audit, (*earlier, devices) = self._audited.audit, self._traces
         about = {"untraced_seconds": untraced_seconds, "source_root": audit.source_root}
         found = profile_of(self._program, devices, by, earlier=earlier, **about)
-        return replace(found, notes=(*found.notes, OFF)) if audit.is_off and self._program.keys else found
+        notes = [OFF] if audit.is_off and self._program.keys else []
+        return replace(found, notes=(*found.notes, *notes, *notes_of(audit.platform)))
+
+
+def notes_of(platform: str) -> list[str]:
+    """What to say of a program that was compiled with `OPTIONS`."""
+    return [_WITHOUT_BUFFERS] if platform in OPTIONS else []
 
 
 def _caller(fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Any], float]:

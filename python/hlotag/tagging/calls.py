@@ -1,25 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tags of calls and limits of fusions: the functions of `jax.experimental.xla_metadata` of 0.12, on every supported JAX.
 
-With the stage off they call JAX's own function where it exists. With the stage on, a call is an inner `jit` within a block.
+A call is an inner `jit` within a block. JAX's own call has no gradient under `jax.checkpoint`.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 
-from hlotag import _compat
 from hlotag._util.arguments import show
 from hlotag.errors import TagError
 from hlotag.tagging import keys
-from hlotag.tagging.decorated import Decorated
-from hlotag.tagging.keys import BY_KEY, Grad
-from hlotag.tagging.state import active
+from hlotag.tagging.keys import Grad
 from hlotag.tagging.tags import Block, as_grad, as_metadata, tagged
 
 
@@ -94,8 +90,7 @@ def xla_metadata_call2(
         f: A function of arrays. Without it, or with the mapping in its place, the result is a decorator.
         metadata: Keys and values.
         ad_metadata: For the linearized and transposed calls: "same", "drop", or a mapping of their own. Under forward-mode `jvp`
-            the primal and the tangent are one call, which keeps `metadata`. JAX 0.10 has no such option; there it
-            works with the stage on, and without the stage derived calls get `metadata`.
+            the primal and the tangent are one call, which keeps `metadata`. As `grad=`, it has no effect without the stage.
 
     Returns:
         The wrapped function, or a decorator.
@@ -122,51 +117,17 @@ def xla_metadata_call2(
 def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
     if not callable(f):
         raise TagError(f"expected a callable to wrap, got {show(f)}")
-    return functools.wraps(f)(_stage_out(f, entries, grad)) if inspect.isfunction(f) else _Call(f, entries, grad)
-
-
-def _kept(entries: Mapping[str, Any]) -> list[str]:
-    """The keys that mean the call and not what is in it."""
-    return sorted(key for key in entries if keys.is_kept(key))
-
-
-def _without(names: list[str], body: Callable) -> Callable:
-    """The body of a call, without some of the call's keys."""
-    return tagged(dict.fromkeys(names))(body) if names else body
-
-
-class _Call(Decorated):
-    """A callable that is staged out as a call. If it is a jitted function, its methods (`.lower`) compile that call."""
-
-    def __init__(self, function: Callable, entries: dict[str, Any], grad: Grad):
-        super().__init__(function, entries, grad)
-        self._call = _stage_out(function, entries, grad)
-        self._jitted = jax.jit(self._call)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._function, name)
-        is_method = isinstance(self._function, jax.stages.Wrapped) and callable(attribute)
-        return getattr(self._jitted, name) if is_method else attribute
-
-
-def _stage_out(f: Callable, entries: dict[str, Any], grad: Grad) -> Callable:
-    of_derived = {key: text for key, text in entries.items() if key not in keys.find_dropped(entries)} if grad is BY_KEY else grad
-    jax_call = _compat.tracing.jax_metadata_call(f, entries, of_derived) or _compat.tracing.jax_metadata_call(f, entries, "same")
     block = tagged(entries, grad=grad)
+    without = tagged(dict.fromkeys(filter(keys.is_kept, entries)))  # Keys that mean the call, and not what is in it.
 
+    @jax.jit
     def xla_metadata_call(*args: Any, **kwargs: Any) -> Any:
-        return f(*args, **kwargs)
+        with without:
+            return f(*args, **kwargs)
 
-    staged = jax.jit(_without(_kept(entries), xla_metadata_call))
-
+    @functools.wraps(f)
     def tagged_call(*args: Any, **kwargs: Any) -> Any:
-        # JAX's own call has no gradient under `jax.checkpoint`.
-        if active() is None and jax_call is not None:
-            return jax_call(*args, **kwargs)
         with block:
-            return staged(*args, **kwargs)
+            return xla_metadata_call(*args, **kwargs)
 
     return tagged_call

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import functools
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +106,8 @@ FLAG = Values(("true", "false"))
 
 def _read(file: Path) -> Iterator[Key]:
     """The keys of a file such as keys.toml, in its order."""
+    import tomllib  # Slow to import.
+
     document = tomllib.loads(file.read_text(encoding="utf-8"))
     reserved = document.pop("reserved")
     for name, fields in document.items():
@@ -118,4 +120,7 @@ def _read(file: Path) -> Iterator[Key]:
         yield Key(name, None, ("any",), "all", "drop", f"Belongs to {owner}.", reserved=True)
 
 
-CATALOGUE: tuple[Key, ...] = tuple(_read(Path(__file__).with_name("keys.toml")))
+@functools.cache
+def known_keys() -> dict[str, Key]:
+    """The catalogue by name, in the file's order; read on first need."""
+    return {key.name: key for key in _read(Path(__file__).with_name("keys.toml"))}

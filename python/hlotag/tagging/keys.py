@@ -9,21 +9,18 @@ import enum
 import functools
 import re
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal
 
 from hlotag._util.arguments import check_choice, check_text, elements_of, show
 from hlotag._util.forks import free_in_children
 from hlotag.errors import KeyIgnoredWarning, TagError
-from hlotag.tagging.catalogue import BACKENDS, CATALOGUE, FLAG, Derived, Key, Values
+from hlotag.tagging.catalogue import BACKENDS, FLAG, Derived, Key, Values, known_keys
 from hlotag.tagging.warning import warn
 
-_known = {key.name: key for key in CATALOGUE}
-_families = tuple((key.name.removesuffix("*"), key) for key in CATALOGUE if key.name.endswith("*"))
 _registered: dict[str, Key] = {}
 _lock = free_in_children(threading.Lock())
 _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
-_MIN_WORD = 4  # letters of a word that counts in a comparison
 
 
 class ByKey(enum.Enum):
@@ -55,14 +52,20 @@ def as_text(value: Any) -> str:
 
 def lookup(name: str) -> Key | None:
     """Looks up a key, or its reserved family. None for a free key: any text is legal, and derived operations get it too."""
-    if (found := _known.get(name) or _registered.get(name)) is not None:
+    if (found := known_keys().get(name) or _registered.get(name)) is not None:
         return found
-    return next((family for prefix, family in _families if name.startswith(prefix)), None)
+    return next((family for prefix, family in _families() if name.startswith(prefix)), None)
+
+
+@functools.cache
+def _families() -> tuple[tuple[str, Key], ...]:
+    """The reserved families, by prefix."""
+    return tuple((name.removesuffix("*"), key) for name, key in known_keys().items() if name.endswith("*"))
 
 
 def catalogue() -> tuple[Key, ...]:
     """All known keys: the catalogue, then the registered keys by name."""
-    return (*CATALOGUE, *(key for _, key in sorted(_registered.items())))
+    return (*known_keys().values(), *(key for _, key in sorted(_registered.items())))
 
 
 def check(name: str, text: str) -> None:
@@ -84,45 +87,33 @@ def check_value(name: str, text: str) -> None:
     check_text("key", name, TagError)
     check_text(f"value of key {name!r}", text, TagError)
     key = lookup(name)
-    if key is None and (known := meant(name, text)):
+    if key is None and (known := meant(name)):
         warn(
             f"key {name!r}: not known to hlotag; did you mean {known!r}? If it is yours, hlotag.register_key({name!r})",
             KeyIgnoredWarning,
         )
+    if problem := why_illegal(name, text):
+        raise TagError(f"key {name!r}: the value {text!r} is not legal; {problem}")
+
+
+def why_illegal(name: str, text: str) -> str:
+    """Why a value is not legal for a key: the legal values, and what XLA does with another; empty if the value is legal."""
+    key = lookup(name)
     if key is None or key.values is None or key.values.allow(text):
-        return
-    otherwise = key.otherwise or "XLA would ignore it, or fail without naming this line"
-    raise TagError(f"key {name!r}: the value {text!r} is not legal; legal values: {key.values}. With this one {otherwise}")
+        return ""
+    return f"legal values: {key.values}. With this one {key.otherwise or 'XLA would ignore it, or fail without naming this line'}"
 
 
-def meant(name: str, text: str) -> str:
-    """Guesses XLA's key that an unknown key is a misspelling or part of; "" if there is none.
-
-    That is a key of nearly the same name, or one that has all words of `name` and takes the value.
-    """
-    misspelt, shortened = _alike(name) if name not in _registered else ((), ())
-    return next((key.name for key in (*misspelt, *shortened) if key in misspelt or (key.values and key.values.allow(text))), "")
+def meant(name: str) -> str:
+    """XLA's key of nearly the same name as an unknown key, which is probably a misspelling of it; "" if there is none."""
+    return "" if name in _registered else _alike(name)
 
 
 @functools.lru_cache(maxsize=4096)
-def _alike(name: str) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
-    """The known keys with nearly this name, and the known keys with all of its words, shortest first."""
-    if lookup(name):
-        return (), ()
-    free = {key.name.lower(): key for key in CATALOGUE if not key.reserved}
-    words = _words(name)
-    within = [key for key in free.values() if words and words <= _words(key.name) and not _takes_any(key)]
-    near = difflib.get_close_matches(name.lower(), free, 1, _SIMILAR)
-    return tuple(map(free.__getitem__, near)), tuple(sorted(within, key=lambda key: len(_words(key.name))))
-
-
-def _takes_any(key: Key) -> bool:
-    return key.values is None or key.values.allow("any text")
-
-
-def _words(name: str) -> set[str]:
-    """`{"scheduling", "group"}` for `_scheduling_group_id`: short words are too common."""
-    return {word for word in re.split("[^a-z]+", name.lower()) if len(word) >= _MIN_WORD}
+def _alike(name: str) -> str:
+    free = {key.name.lower(): key.name for key in known_keys().values() if not key.reserved}
+    near = () if lookup(name) else difflib.get_close_matches(name.lower(), free, 1, _SIMILAR)
+    return free[near[0]] if near else ""
 
 
 def backend_of(platform: str) -> str:
@@ -133,6 +124,14 @@ def backend_of(platform: str) -> str:
 def find_dropped(names: Iterable[str]) -> list[str]:
     """The keys in `names` that derived operations do not get by default."""
     return [name for name in names if (key := lookup(name)) is not None and key.derived == "drop"]
+
+
+def derive(attrs: Mapping[str, str], grad: Grad) -> dict[str, str | None]:
+    """What the operations have that an argument such as `grad=` is for; None for a key that is taken away."""
+    if isinstance(grad, Mapping):
+        return dict.fromkeys(attrs) | dict(grad)
+    dropped = find_dropped(attrs) if grad is BY_KEY else attrs if grad == "drop" else ()
+    return {key: None if key in dropped else text for key, text in attrs.items()}
 
 
 def register_key(
@@ -218,30 +217,35 @@ def _values(name: str, values: Any) -> Values | None:
     raise TagError(f"key {name!r}: values must be words, bool, int, a regular expression or None, got {show(values)}")
 
 
+def _is(name: str, question: Callable[[Key], bool]) -> bool:
+    """Whether something is true of a key of the catalogue."""
+    key = known_keys().get(name)
+    return key is not None and question(key)
+
+
 def is_of_one_place(name: str) -> bool:
     """Whether a key of the catalogue names one place in a schedule, a stream or a memory."""
-    return name in _known and _known[name].derived == "drop"
+    return _is(name, lambda key: key.derived == "drop")
 
 
 def is_taken(name: str, platform: str = "") -> bool:
     """Whether a compiler removes a key once it has read it: that for the platform, by default any."""
-    taken_by = _known[name].taken_by if name in _known else ()
-    return backend_of(platform) in taken_by if platform else bool(taken_by)
+    return _is(name, lambda key: backend_of(platform) in key.taken_by if platform else bool(key.taken_by))
 
 
 def is_read(name: str, platform: str) -> bool:
     """Whether the compiler for a platform is known to read a key."""
-    return name in _known and backend_of(platform) in _known[name].readers
+    return _is(name, lambda key: backend_of(platform) in key.readers)
 
 
 def is_read_late(name: str, platform: str) -> bool:
     """Whether the compiler for a platform reads a key after its optimizations."""
-    return name in _known and backend_of(platform) in _known[name].late
+    return _is(name, lambda key: backend_of(platform) in key.late)
 
 
 def is_kept(name: str) -> bool:
     """Whether a key means its own operation only: a call, and not what is in it."""
-    return name in _known and _known[name].kept
+    return _is(name, lambda key: key.kept)
 
 
 def is_left(name: str) -> bool:
@@ -252,7 +256,7 @@ def is_left(name: str) -> bool:
 
 def is_of_xla(name: str) -> bool:
     """Whether a key is in the catalogue, or its name looks like one of XLA's."""
-    return name in _known or name.startswith(("_", "xla")) or any(name.startswith(prefix) for prefix, _ in _families)
+    return name in known_keys() or name.startswith(("_", "xla")) or any(name.startswith(prefix) for prefix, _ in _families())
 
 
 def fingerprint() -> str:

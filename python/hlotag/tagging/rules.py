@@ -143,15 +143,13 @@ class Rule:
     def _entries_of(self, name: str, attrs: Mapping[str, str]) -> Entries:
         """What an argument like `grad` says."""
         given = getattr(self, name)
-        if given is keys.BY_KEY:
-            if self.phase == "forward":
-                return {}
-            dropped = set(keys.find_dropped(attrs))
-            return {key: None if key in dropped else text for key, text in attrs.items()}
+        if given is keys.BY_KEY and self.phase == "forward":
+            return {}
         if isinstance(given, Mapping):
-            return dict.fromkeys(attrs) | _check_entries(given, self.captures())
-        check_choice(f"rule field {name!r}", given, ("same", "drop"), TagError, besides="a mapping of keys to values")
-        return dict(attrs) if given == "same" else dict.fromkeys(attrs)
+            given = _check_entries(given, self.captures())
+        elif given is not keys.BY_KEY:
+            check_choice(f"rule field {name!r}", given, ("same", "drop"), TagError, besides="a mapping of keys to values")
+        return keys.derive(attrs, given)
 
     def __hash__(self) -> int:
         return hash(self._text)

@@ -343,22 +343,12 @@ def as_grad(grad: Any, name: str = "grad") -> Grad:
 def _derived_entries(metadata: Mapping[str, str | None], grad: Any, remat: Any) -> dict[str, Reserved]:
     """The reserved entries with the tags of derived and of recomputed operations."""
     attrs = {key: value for key, value in metadata.items() if value is not None}
-    entries = {GRAD + key: Reserved(value) for key, value in _policy(attrs, as_grad(grad)).items()}
+    derived = keys.derive(attrs, as_grad(grad))
+    entries = {GRAD + key: Reserved(value) for key, value in derived.items() if value is None or value != attrs.get(key)}
     if remat is not None:
         # Keys that recomputed operations share with forward ones need an entry too: those of derived ones would win.
-        of_remat = attrs | _policy(attrs, as_grad(remat, "remat"))
-        entries |= {REMAT + key: Reserved(value) for key, value in of_remat.items()}
+        entries |= {REMAT + key: Reserved(value) for key, value in keys.derive(attrs, as_grad(remat, "remat")).items()}
     return entries
-
-
-def _policy(attrs: dict[str, str], grad: Grad) -> dict[str, str | None]:
-    """What differs from `attrs` on the operations that an argument such as `grad` is for; None: the key is removed."""
-    if grad is BY_KEY:
-        return dict.fromkeys(keys.find_dropped(attrs))
-    if isinstance(grad, str):
-        return {} if grad == "same" else dict.fromkeys(attrs)
-    assert isinstance(grad, Mapping)
-    return dict.fromkeys(attrs) | dict(grad)
 
 
 @functools.cache

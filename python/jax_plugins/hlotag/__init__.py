@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 # Read where they are needed. All others, misspelt ones among them, are for `environment.start`.
-_READ_LATER = {"HLOTAG_CACHE_DIR", "HLOTAG_REPRODUCER_DIR"}
+_READ_LATER = {"HLOTAG_REPRODUCER_DIR"}
 
 
 def initialize() -> None:
