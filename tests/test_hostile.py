@@ -11,7 +11,6 @@ import hostile
 import pytest
 
 import hlotag
-from hlotag._core import nesting_depth
 from hlotag.cli import opt_main
 from hlotag.mlir.modules import new_context, parse_module, to_bytecode
 
