@@ -175,26 +175,33 @@ def _place(op_name: str, *, differentiates: bool) -> Place | None:
 def shares_of(module: Module, name: str) -> dict[Place, float] | None:
     """How the time of an event divides among parts and phases, by the work of the instructions in it.
 
-    None if names do not tell: XLA made all of the event, or inlined a function and lost the names of its callers.
+    Instructions without a name have the rest of it. None if names do not tell: XLA made all of the event, or inlined a function
+    and lost the names of its callers.
     """
     differentiates = any("transpose(" in each.op_name for each in module.instructions.values())
     found: Counter[Place | None] = Counter()
+    nameless = 0.0
     is_fusion = module.instructions[name].opcode == "fusion"
 
     def add(instruction: Text, times: float) -> None:
+        nonlocal nameless
         if instruction.opcode in _RUNS_OTHERS:
             for computation in instruction.called:
                 for inner in module.computations[computation]:
                     add(inner, times * _trips(instruction))
-        elif instruction.op_name and not (instruction.opcode in _RENUMBERS and is_fusion):
-            found[_place(instruction.op_name, differentiates=differentiates)] += work_of(module, instruction) * times
+        elif not (instruction.opcode in _RENUMBERS and is_fusion):
+            work = work_of(module, instruction) * times
+            if instruction.op_name:
+                found[_place(instruction.op_name, differentiates=differentiates)] += work
+            else:
+                nameless += work
 
     add(module.instructions[name], 1.0)
     if not any(found.values()):  # A fusion of moves.
-        is_fusion = False
+        is_fusion, nameless = False, 0.0
         add(module.instructions[name], 1.0)
-    total = sum(found.values())
-    if not total or found[None]:
+    total = sum(found.values()) + nameless
+    if not any(found.values()) or found[None]:
         return None
     return {place: work / total for place, work in found.items() if place}
 
@@ -308,7 +315,8 @@ def judge(module: Module, times: Times, profile: hlotag.profiles.Profile) -> Ver
         ours: Counter[Place] = Counter()
         for each in profile.program.parts(name):
             ours[profile.program.values(each.op).get("part", ""), each.phase] += each.weight
-        wrong += seconds * sum(abs(ours[place] - truth.get(place, 0.0)) for place in ours.keys() | truth.keys()) / 2
+        wrong += seconds * sum(max(0.0, share - ours[place]) for place, share in truth.items())
+        untold += seconds * (1 - sum(truth.values()))
     found = {hot.name: hot.seconds for hot in profile.instructions}
     misplaced = sum(abs(found.get(name, 0.0) - times.of.get(name, 0.0)) for name in found.keys() | times.of.keys()) / 2
     idle = sum(row.seconds for row in profile.rest if row.value == "no instruction")
