@@ -231,6 +231,7 @@ def test_kernels_of_a_gpu(tmp_path):
     layers = {("0", "forward"): 3, ("1", "backward"): 1, ("1", "forward"): 2}
     rest = {("command buffers", ""): 1, ("without a name", ""): 1, ("no instruction", ""): 2}
     assert milliseconds(found) == layers | rest
+    assert found.notes[-1].startswith("10% of the time is in command buffers. Kernels of command buffers that have a library's")
     inside = Instruction("sort.5", "sort", "fusion.9", (0,))
     alike = program_of("m", [], [*(Instruction(name, "dot", ops=(0,)) for name in ("dot.1", "dot.2", "dot-2")), inside])
     assert alike.kernels == {"dot_1": "dot.1", "sort_5": "fusion.9", "fusion_9": "fusion.9"}

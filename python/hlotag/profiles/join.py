@@ -220,6 +220,9 @@ def _notes(profile: Profile, beside: float, devices: Sequence[trace.Device], lef
             f"Several instructions ran at once: {model.in_words(profile.busy)} of work in {model.in_words(running)}. "
             "Rows have their part of the time; `busy` has the work."
         )
+    graphs = sum(row.seconds for row in profile.rest if row.value == model.GRAPHS)
+    if graphs >= 0.005 * total:
+        yield f"{graphs / total:.0%} of the time is in command buffers. {model.MEANINGS[model.GRAPHS]}"
     if profile.untraced_seconds:
         yield f"A step takes {model.in_words(profile.untraced_seconds)} without the profiler."
     if len(left_out):

@@ -24,7 +24,8 @@ NOTHING = "no instruction"
 MEANINGS = {
     ADDED: "Instructions that XLA added, such as copies.",
     OTHERS: "Instructions of other programs.",
-    GRAPHS: "CUDA graphs, one event each: XLA_FLAGS=--xla_gpu_enable_command_buffer= shows their kernels instead.",
+    GRAPHS: "Kernels of command buffers that have a library's name, such as cuBLAS's; they have their instructions' names in a "
+    "trace that was made with XLA_FLAGS=--xla_gpu_enable_command_buffer=.",
     UNNAMED: "Kernels and copies for which the trace names no instruction.",
     NOTHING: "Nothing ran on the device: launches, waiting, the host's own work.",
 }
