@@ -234,6 +234,7 @@ def test_dumps_are_numbered_and_name_the_process(tmp_path, monkeypatch):
     monkeypatch.setattr(runtime.distributed.global_state, "num_processes", 4)
     monkeypatch.setattr(runtime.distributed.global_state, "process_id", 3)
     with hlotag.stage(), hlotag.dump_to(tmp_path):
-        program().lower(X), program().lower(X)
+        program().lower(X)
+        program().lower(X)
     assert all(name.endswith("_process3.mlir") for name in names(tmp_path))
     assert len({re.match(r"hlotag\d{4}_", name)[0] for name in names(tmp_path)}) == 2
