@@ -123,7 +123,7 @@ COSTS = [
         r"^default .* verifier +\S+ +(\S+)(?s:.*)^sdy-.* verifier +\S+ +(\S+)",
         "1.0",
     ),
-    ("An operation among 860,000, relative to one among 9,000", "passes", r"^default pipeline, rules .* (\S+)x$", "2"),
+    ("An operation among 860,000, relative to one among 9,000", "passes", r"^default pipeline +[\d.]+ +[\d.]+ +(\S+)x$", "2"),
     ("Compile a transformer with the HLO stage, relative to without", "hlo_stage", r"^transformer .* (\S+)$", "1.02"),
     ("An audit of 100,000 instructions", "audit", r"audited (\S+ s)", "2 s"),
 ]
