@@ -136,17 +136,19 @@ size_t findSummed(const Facts &facts, size_t i) {
   };
   if (facts.kind(i).heavy != Heavy::Reduce)
     return i;
-  for (i = operand(i); facts.kind(i).is(kReshapes); i = operand(i)) {
-  }
+  i = operand(i);
+  for (int step = 0; step < Operations::kMaxMoves && facts.kind(i).is(kReshapes); ++step)
+    i = operand(i);
   return i;
 }
 
 /// GPU's compiler may divide a product into parts and sum them up, all without a name.
 Numbers findOnlyProduct(Join &join, size_t i) {
   const Facts &facts = join.facts;
+  if (!facts[i].ids.empty())
+    return {};
   size_t product = findSummed(facts, i);
-  if (facts.kind(product).heavy != Heavy::Contraction || !facts[i].ids.empty() ||
-      !facts[product].ids.empty())
+  if (facts.kind(product).heavy != Heavy::Contraction || !facts[product].ids.empty())
     return {};
   if (!join.uncomputed)
     join.uncomputed = findUncomputedProducts(facts);
@@ -154,10 +156,13 @@ Numbers findOnlyProduct(Join &join, size_t i) {
   for (int64_t number : *join.uncomputed) {
     uint64_t size = facts.operations.numElements(number);
     bool isSum = product == i || (facts.size(i) == size && facts.size(product) != size);
-    if (isSum && size != 0 && facts.size(product) % size == 0)
-      found.push_back(number);
+    if (!isSum || size == 0 || facts.size(product) % size != 0)
+      continue;
+    if (!found.empty())
+      return {};
+    found.push_back(number);
   }
-  return found.size() == 1 ? found : Numbers();
+  return found;
 }
 
 /// Returns the operations that become `i`: those of a list, or those whose value they move.

@@ -41,8 +41,8 @@ def audit_traced(file: Path, name: str | None = None) -> Reported:
 
     Tags are those of its instructions. Raises ParseError if the file is no trace, or has no module of such a program.
     """
-    ran = trace.list_programs(file)
     modules = list_modules(file)
+    ran = [name] if name in modules else trace.list_programs(file)
     chosen = [each for each in ran if each in modules and name in (None, each)]
     if not chosen:
         seen = list_some([each for each in ran if each in modules]) or "none"
@@ -79,7 +79,7 @@ def _modules_of(plane: Any, file: Path) -> Iterator[HloModule]:
 
 
 def _computes(module: HloModule, audit: Reported) -> bool:
-    """Whether a module has the audit's instructions, with their flops."""
+    """Whether the instructions that a module and an audit have in common do the same flops."""
     flops = {instruction.name: work.flops for instruction, work in measure(module).items()}
     shared = [each for each in audit.instructions if each.name in flops]
     return all(each.flops == flops[each.name] for each in shared)
