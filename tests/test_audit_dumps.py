@@ -5,7 +5,6 @@ import contextlib
 import functools
 import json
 import re
-from collections import Counter
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 import hlotag
 from hlotag import _compat
 from hlotag.audits import Op, TagState, dumps, program
-from hlotag.audits.instructions import Instructions
+from hlotag.audits.instructions import Instructions, Lineage
 from hlotag.audits.states import History
 from hlotag.cli import main
 from hlotag.errors import ParseError
@@ -95,11 +94,10 @@ def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, ev
         state, phase = truth(tag, first)
         assert tag.op.phase == phase
         assert tag.state in (TagState.UNKNOWN, state) or {state, tag.state} <= {*THERE}, (str(tag), state)
-    unknown = Counter(tag.state for tag in audit.tags)[TagState.UNKNOWN]
+    unknown = [tag.op for tag in audit.tags if tag.state == TagState.UNKNOWN]
     assert bool(unknown) == any("do not say where" in note for note in audit.notes)
-    assert unknown < len(audit.tags) or make is unrolled
-    if tagging == "hlotag" and every_pass:
-        assert unknown < len(audit.tags) / 4
+    assert not [op for op in unknown if op.name == "dot"]
+    assert len(unknown) < len(audit.tags) / 2
 
 
 def test_command_and_audit_in_process_agree(tmp_path, capsys):
@@ -196,16 +194,70 @@ def test_operations_of_one_name_are_told_apart_by_their_tags(tmp_path):
 
 
 def test_a_dump_of_operations_that_nothing_tells_apart_says_so(tmp_path):
-    def twice(x, w):
+    def sines(x):
         with set_xla_metadata(layer="1"):
-            return jnp.tanh(jnp.tanh(x @ w) @ w)
+            return jnp.sin(x + 1.0) * jnp.sin(x + 2.0)
 
-    jax.jit(twice).lower(jnp.ones((4, 8)), jnp.ones((8, 8))).compile({"xla_dump_to": str(tmp_path)})
+    jax.jit(sines).lower(jnp.ones((4, 8))).compile({"xla_dump_to": str(tmp_path)})
     audit = hlotag.audit(tmp_path)
-    assert [tag.state for tag in audit.tags] == [TagState.UNKNOWN] * 4
+    assert {tag.op.name for tag in audit.tags if tag.state == TagState.UNKNOWN} == {"add", "sine"}
     assert re.search(
         r"because several operations have one name\. \d+ instructions of the optimized module have tags\.", audit.notes[0]
     )
+
+
+SINE = 'f32[8] sine({}), metadata={{op_name="sine"}}'
+LOOP = """
+cond { c = (s32[], f32[8], f32[8]) parameter(0)
+ ROOT go = pred[] constant(true) }
+body { s = (s32[], f32[8], f32[8]) parameter(0)
+ n = s32[] get-tuple-element(s), index=0
+ v = f32[8] get-tuple-element(s), index=1
+ w = f32[8] get-tuple-element(s), index=2
+ BODY
+ ROOT next = (s32[], f32[8], f32[8]) tuple(n, y.1, y.2) }
+ENTRY main { x.1 = f32[8] parameter(0)
+ x.2 = f32[8] parameter(1)
+ zero = s32[] constant(0)
+ state = (s32[], f32[8], f32[8]) tuple(zero, x.1, x.2)
+ ROOT loop = (s32[], f32[8], f32[8]) while(state), condition=cond, body=body }
+"""
+BRANCHES = """
+one { v = f32[8] parameter(0)
+ ROOT y.1 = SINE(v) }
+two { w = f32[8] parameter(0)
+ ROOT y.2 = SINE(w) }
+ENTRY main { x.1 = f32[8] parameter(0)
+ x.2 = f32[8] parameter(1)
+ x.3 = pred[] parameter(2)
+ ROOT u = f32[8] conditional(x.3, x.1, x.2), true_computation=one, false_computation=two }
+"""
+SINES = {
+    "arguments": (
+        "ENTRY main { x.1 = f32[8] parameter(0)\n x.2 = f32[8] parameter(1)\n y.1 = SINE(x.1)\n y.2 = SINE(x.2)\n"
+        "ROOT y = f32[8] add(y.1, y.2) }",
+        "f { p.1 = f32[8] parameter(0)\n p.2 = f32[8] parameter(1)\n z.2 = SINE(p.1)\n z.1 = SINE(p.2)\n"
+        "ROOT z = f32[8] add(z.1, z.2) }\n ENTRY main { x.1 = f32[8] parameter(0)\n x.2 = f32[8] parameter(1)\n"
+        "c.1 = f32[8] copy(x.1)\n ROOT y = f32[8] fusion(x.2, c.1), kind=kLoop, calls=f }",
+    ),
+    "loop": (LOOP.replace("BODY", "y.1 = SINE(v)\n y.2 = SINE(w)"), LOOP.replace("BODY", "y.2 = SINE(w)\n y.1 = SINE(v)")),
+    "branches": (BRANCHES, BRANCHES.replace("y.1", "z.1").replace("y.2", "z.2")),
+}
+
+
+@pytest.mark.parametrize("case", SINES)
+def test_operations_of_one_name_are_told_apart_by_what_they_read(case):
+    def module(text):
+        text = re.sub(r"SINE\(([\w.]+)\)", lambda match: SINE.format(match[1]), text)
+        return HloModule(_compat.runtime.hlo_from_text(f"HloModule m\n{text}"))
+
+    first, last = map(module, SINES[case])
+    for instruction in last.instructions():  # As XLA renames what it clones.
+        instruction.name = f"renamed.{instruction.name}"
+    numbers = Instructions(first)
+    named = Lineage(first, numbers).follow(last)
+    found = {i.name[-1]: numbers.ops[named[i][0]].id for i in last.instructions() if i.opcode == "sine"}
+    assert found == {i.name[-1]: numbers[i] for i in first.instructions() if i.opcode == "sine"}
 
 
 def test_a_file_of_hlo_and_a_compiled_program_are_audited_alike(tmp_path, capsys):

@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from hlotag import _core
+from hlotag.audits.flow import Flow
 from hlotag.audits.model import Op, OpTags, default_phase
 from hlotag.hlo.join import program_of
 from hlotag.hlo.module import Computation, HloModule, Instruction
-from hlotag.hlo.opcodes import Kind, kind_of, may_be
+from hlotag.hlo.opcodes import MOVES, Kind, kind_of, may_be
 from hlotag.hlo.origins import place_of, without_numbers
 from hlotag.hlo.restore import tags_of
 
 # Limit of call paths recorded for one computation.
 _MAX_PATHS = 64
+# Limit of operations passed between what an instruction reads and what its operation does.
+_MAX_PASSED = 6
 
 
 class Instructions:
@@ -67,13 +70,13 @@ class Instructions:
 
 
 class Lineage:
-    """Follows instructions from a first module to later ones by instruction name, else by `op_name`.
+    """Follows instructions from a first module to later ones by instruction name, else by `op_name` and what they read.
 
     Attributes:
         named: By instruction of the latest module, the operations that it is named after.
         ambiguous: By instruction of the latest module, the operations that it may be named after, if several.
-        unsure: Operations that shared an ambiguous name with a computing instruction of any module.
-        unsure_if_gone: Operations that shared an ambiguous name with glue, which may carry their value.
+        unsure: Operations that an ambiguous instruction of the latest module may compute.
+        unsure_if_gone: Operations that an instruction of any module may have been that was taken for another one's.
     """
 
     def __init__(self, module: HloModule, ids: Instructions) -> None:
@@ -81,28 +84,47 @@ class Lineage:
         self.ambiguous: dict[Instruction, tuple[int, ...]] = {}
         self.unsure: set[int] = set()
         self.unsure_if_gone: set[int] = set()
-        self._module, self._ids = module, ids
+        self._first = {numbers[0]: i for i, numbers in self.named.items() if numbers}
+        self._ids = ids
         self._by_name = _by_full_name(module, ids)
-
-    @cached_property
-    def _first(self) -> dict[int, Instruction]:
-        """The instructions of the first module by operation."""
-        return {n: i for i in self._module.instructions() if (n := self._ids[i]) is not None}
+        self._flow = Flow(module, self.named)
 
     def follow(self, module: HloModule) -> Mapping[Instruction, tuple[int, ...]]:
         """Follows the instructions into the module after a later pass; returns the new `named`."""
         before = {(i.name, i.opcode): self.ambiguous.get(i, found) for i, found in self.named.items()}
-        self.named, self.ambiguous = {}, {}
+        may_be: dict[Instruction, tuple[int, ...]] = {}
         for instruction in module.instructions():
-            candidates = self._candidates(instruction)
+            candidates = () if instruction.opcode == "parameter" else self._candidates(instruction)
             same = before.get((instruction.name, instruction.opcode), ())
             if same and not (candidates and set(same).isdisjoint(candidates)):
                 candidates = same
-            if len(candidates) > 1:
-                self.ambiguous[instruction] = candidates
-                (self.unsure if kind_of(instruction.opcode) > Kind.GLUE else self.unsure_if_gone).update(candidates)
-            self.named[instruction] = () if len(candidates) > 1 else candidates
+            may_be[instruction] = candidates
+        flow, left_out = Flow(module, may_be), set[int]()
+        for instruction in module.list_as_run():
+            if len(candidates := may_be[instruction]) > 1:
+                may_be[instruction] = self._with_inputs(candidates, flow.inputs(instruction), instruction.opcode)
+                left_out.update(candidates)
+        self.ambiguous = {i: candidates for i, candidates in may_be.items() if len(candidates) > 1}
+        self.unsure = {n for i, candidates in self.ambiguous.items() if kind_of(i.opcode) > Kind.GLUE for n in candidates}
+        self.named = {i: () if i in self.ambiguous else candidates for i, candidates in may_be.items()}
+        self.unsure_if_gone |= left_out.difference(*self.named.values())
         return self.named
+
+    def _with_inputs(self, candidates: tuple[int, ...], inputs: frozenset[int], opcode: str) -> tuple[int, ...]:
+        """The candidates that read what an instruction reads, or most of it, past the fewest operations of which none is left."""
+        if opcode in MOVES and (moved := inputs.intersection(candidates)):
+            return tuple(sorted(moved))
+        reached = {n: self._inputs_of([n]) for n in candidates}
+        for _ in range(_MAX_PASSED):
+            shared = {n: len(inputs & found) for n, found in reached.items()}
+            if most := max(shared.values()):
+                return tuple([n for n in candidates if shared[n] == most])
+            reached = {n: found | self._inputs_of(found) for n, found in reached.items()}
+            inputs |= self._inputs_of(inputs)
+        return candidates
+
+    def _inputs_of(self, numbers: Iterable[int]) -> frozenset[int]:
+        return frozenset[int]().union(*(self._flow.inputs(self._first[n]) for n in numbers if n >= 0))
 
     def _candidates(self, instruction: Instruction) -> tuple[int, ...]:
         """The operations that an instruction may be named after, narrowed by opcode, source line and tags."""
