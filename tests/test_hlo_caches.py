@@ -39,11 +39,13 @@ def values(executable):
 def transformations(monkeypatch):
     """As in a process that has compiled nothing yet."""
     hlotag.disable()
+    hlo_stage._transformations.clear()  # `disable` leaves it to modules of earlier tests that are still alive.
     fresh = hlo_stage.Transformations()
     monkeypatch.setattr(hlo_stage, "_transformations", fresh)
     monkeypatch.setattr(hlo_stage, "_warned", set())
     yield fresh
     hlotag.disable()
+    fresh.clear()
 
 
 def test_a_clone_of_a_prepared_module_has_its_cache_key():

@@ -36,13 +36,12 @@ class Instructions:
         self.ops: list[Op] = []
         self.tags: dict[int, OpTags] = {}
         self.paths = _paths(module)
-        path = {computation: paths[0] for computation, paths in self.paths.items()}
-        names = {path[i.computation.id] + i.op_name for i in module.instructions()}
-        default = default_phase(phase for _, phase in map(place_of, names))
+        places = {i: place_of(self.paths[i.computation.id][0] + i.op_name) for i in module.instructions()}
+        default = default_phase(phase for _, phase in places.values())
         for computation in module.computations.values():
-            self._add(computation, path[computation.id], default)
+            self._add(computation, places, default)
 
-    def _add(self, computation: Computation, path: str, default: str) -> None:
+    def _add(self, computation: Computation, places: Mapping[Instruction, tuple[str, str]], default: str) -> None:
         numbers: dict[int, int] = {}  # By the instruction's id.
         fusion = self._module.fusions.get(computation.id)
         of_fusion = tags_of(fusion.entries) if fusion else {}
@@ -51,7 +50,7 @@ class Instructions:
             if not own and kind_of(instruction.opcode) == Kind.GLUE:
                 continue
             tags = of_fusion | own
-            scope, phase = place_of(path + instruction.op_name)
+            scope, phase = places[instruction]
             file, line = instruction.source or ("", 0)
             number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
             operands = tuple([numbers[o] for o in instruction.operand_ids if o in numbers])

@@ -112,9 +112,11 @@ class Joined:
 
         XLA names some after the loop around them. The name of a combined collective stands for none of its operations.
         """
-        of_op, in_phase = (ops[owners[0]].scope, ops[owners[0]].phase) if owners else ("", "")
+        named = self.named.get(i, ())
         is_combined = len(owners) > 1 and bool(collective_of(i))
-        is_own = i.op_name and not is_combined and (not owners or not set(owners).isdisjoint(self.named.get(i, ())))
+        is_own = not owners or (not is_combined and (owners[0] in named or not set(owners).isdisjoint(named)))
         # XLA joins the names of merged instructions by ";".
-        scope, phase = place_of(i.op_name.partition(";")[0]) if is_own else (of_op, "")
-        return scope, phase or in_phase or default
+        scope, phase = place_of(i.op_name.partition(";")[0]) if is_own and i.op_name else ("", "")
+        if owners:
+            scope, phase = scope if is_own and i.op_name else ops[owners[0]].scope, phase or ops[owners[0]].phase
+        return scope, phase or default

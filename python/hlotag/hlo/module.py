@@ -69,12 +69,13 @@ class Instruction:
         return self._entries
 
     def _read_entries(self) -> Mapping[str, str]:
-        moved = {}
-        if self.proto.metadata.HasField("metadata_payload"):
-            moved["xla_metadata_payload"] = self.computation.module.payload_of(self.proto.metadata.metadata_payload)
-        if self.opcode == "call" and self.proto.backend_config:
-            moved["backend_config"] = self.proto.backend_config.decode(errors="replace")
-        return {**self.attributes, **moved} if moved else self.attributes
+        proto, module, moved = self.proto, self.computation.module, {}
+        if (metadata := proto.metadata).HasField("metadata_payload"):
+            moved["xla_metadata_payload"] = module.payload_of(metadata.metadata_payload)
+        if self.opcode == "call" and proto.backend_config:
+            moved["backend_config"] = proto.backend_config.decode(errors="replace")
+        entries = module.attributes_of(proto)
+        return {**entries, **moved} if moved else entries
 
     @property
     def operands(self) -> list[Instruction]:
