@@ -211,6 +211,7 @@ def test_devices_have_their_mean(tmp_path):
     found = profiled(tmp_path, host(*both))
     assert found.devices == ("CPU:0", "CPU:1")
     assert milliseconds(found) == {("0", "forward"): 4, ("no instruction", ""): 6}
+    assert found.notes[0].startswith("60% of the time is in no instruction. On CPU, the profiler itself takes a moment")
 
 
 def test_kernels_of_a_gpu(tmp_path):

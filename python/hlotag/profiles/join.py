@@ -223,6 +223,11 @@ def _notes(profile: Profile, beside: float, devices: Sequence[trace.Device], lef
     graphs = sum(row.seconds for row in profile.rest if row.value == model.GRAPHS)
     if graphs >= 0.005 * total:
         yield f"{graphs / total:.0%} of the time is in command buffers. {model.MEANINGS[model.GRAPHS]}"
+    if profile.untraced_seconds is None and total - running >= 0.3 * total and profile.devices[0].startswith("CPU"):
+        yield (
+            f"{1 - running / total:.0%} of the time is in no instruction. On CPU, the profiler itself takes a moment for each "
+            "instruction: hlotag.profile(step, ...) says how long a step takes without it."
+        )
     if profile.untraced_seconds:
         yield f"A step takes {model.in_words(profile.untraced_seconds)} without the profiler."
     if len(left_out):
