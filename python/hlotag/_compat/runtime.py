@@ -140,6 +140,25 @@ def options_added(added: Mapping[str, Any], *args: Any, **kwargs: Any) -> Iterat
             given.env_option_overrides = old
 
 
+@contextmanager
+def options_for_one_value(*args: Any, **kwargs: Any) -> Iterator[None]:
+    """A block in which the compiler options among these arguments are for a program with one argument and one result.
+
+    JAX's options say of each argument and result whether XLA may choose its sharding. With those of another program, TPU's
+    compiler ends the process. All versions.
+    """
+    found = [given.executable_build_options for given in (*args, *kwargs.values()) if isinstance(given, JaxlibCompileOptions)]
+    names = "allow_spmd_sharding_propagation_to_parameters", "allow_spmd_sharding_propagation_to_output"
+    before = [(options, name, getattr(options, name)) for options in found for name in names]
+    for options, name, _ in before:
+        setattr(options, name, [False])
+    try:
+        yield
+    finally:
+        for options, name, chosen in before:
+            setattr(options, name, chosen)
+
+
 def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:
     """Converts a module to HLO. The results become one tuple."""
     return _jax.mlir.mlir_module_to_xla_computation(bytecode, use_tuple_args=tuple_args, return_tuple=True)

@@ -249,8 +249,12 @@ def _compile_tagged(original: Callable, backend: Any, module: ir.Module, *args: 
     def compile_like(other: Any) -> Any:
         return original(backend, other, *args, **kwargs)
 
+    def compile_probe(probe: Any) -> Any:
+        with _compat.runtime.options_for_one_value(*args, **kwargs):
+            return compile_like(probe)
+
     options = _compat.runtime.options_digest(*args, **kwargs)
-    platform = _transformations.platform(backend, options, compile_like)
+    platform = _transformations.platform(backend, options, compile_probe)
     if platform is None:
         _warn_untransformed(backend)
         return compile_like(module)
@@ -270,7 +274,7 @@ def _compile_tagged(original: Callable, backend: Any, module: ir.Module, *args: 
     # the same time by another thread, got the call.
     if not restoration.was_called and not _is_numbered(executable, restoration.origins.token):
         return executable
-    if not restoration.was_called and not _transformations.is_called(backend, options, compile_like):
+    if not restoration.was_called and not _transformations.is_called(backend, options, compile_probe):
         _warn_untransformed(backend)
     else:
         _report(restoration.error, stage)
