@@ -70,13 +70,16 @@ def test_what_a_callback_raises_is_an_error_of_the_compilation(compiler):
 
 PROCESS = """
 import jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 import conftest, hlotag
-make = next(iter(conftest.KINDS[conftest.PLATFORM].values()))
+compiler = next(make for name, make in conftest.KINDS[conftest.PLATFORM].items() if name.startswith("4"))()
+rows = NamedSharding(Mesh(np.array(compiler.devices), ("i",)), PartitionSpec("i"))
 with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")]):
-    make().lower(jnp.tanh, np.ones((8, 8), np.float32)).compile()
-print("done")
+    lowered = compiler.lower(lambda x: (jnp.tanh(x), x.sum()), np.ones((8, 8), np.float32), out_shardings=(rows, None))
+    print('k="v"' in lowered.compile().as_text())
 """
 
 
-def test_a_process_ends_with_a_callback_registered(run_python):
-    assert run_python(PROCESS, PYTHONPATH=os.pathsep.join(sys.path)).stdout == "done\n"
+def test_a_process_compiles_results_of_which_one_has_a_sharding_and_ends(run_python):
+    """A program's compiler options are of its own results, of which the probe has one."""
+    assert run_python(PROCESS, PYTHONPATH=os.pathsep.join(sys.path)).stdout == "True\n"
