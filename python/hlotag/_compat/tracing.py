@@ -27,7 +27,7 @@ from jax._src.interpreters import ad, batching
 from jax._src.interpreters import partial_eval as pe
 from jax._src.lax import lax, parallel
 
-from hlotag._core import is_made_later
+from hlotag._core import equations_of_bind, is_made_later
 
 Metadata = Mapping[str, Any]
 
@@ -84,21 +84,26 @@ def is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | core.Tracer)
 
 
-def equation_behind(value: Any) -> Any | None:
-    """Finds the equation of a current trace whose result is `value`.
+def equations_of(value: Any) -> list[Any]:
+    """All equations of current traces that derive from the operation that made `value`.
 
-    That is a mutable equation of a jaxpr trace, or a tracer of the older partial evaluation, whose equation is an immutable
-    recipe (`is_recipe`). Arguments, constants and concrete arrays have none.
+    User code makes a value by one `bind` of a primitive: an operation, or a jitted function. Under `grad` or `vmap` the bind
+    runs the rules of the transformations, which add several equations to several traces: the primal one, residuals, and the
+    linear ones that become the backward pass. These are exactly the equations made from the bind's start to its return. A bind
+    that runs user code (the function of a `custom_jvp`) contains the binds of that code.
+
+    Each is a mutable equation of a jaxpr trace, or a tracer of the older partial evaluation, whose equation is an immutable
+    recipe. Arguments, constants and concrete arrays have none.
     """
     tracer = _jaxpr_tracer(value)
-    return None if tracer is None else _equation_of(tracer)
+    return [] if tracer is None else equations_of_bind(_equation_of(tracer))
 
 
 def _equation_of(tracer: Any) -> Any:
-    return tracer if is_recipe(tracer) else tracer.parent
+    return tracer if _is_recipe(tracer) else tracer.parent
 
 
-# Primitives that lower to their operands; the last four are shard_map's casts.
+# Primitives that lower to their operands, which JAX does not list; the last four are shard_map's casts.
 _NOTHING = frozenset(
     {
         VALUE_TAG,
@@ -121,32 +126,29 @@ def without_wrapper(primitive: Any) -> Any:
     return getattr(primitive, "prim", primitive) if type(primitive).__name__ == "VJPNode" else primitive
 
 
-def operand_of_value_tag(value: Any) -> Any | None:
-    """Returns the operand of the value tag that made `value`; None if no value tag did."""
-    tracer = _jaxpr_tracer(value)
-    equation = None if tracer is None else _maker_of(tracer)
-    return equation.in_tracers[0] if equation is not None and equation.primitive is VALUE_TAG else None
+def skip_value_tags(value: Any) -> Any:
+    """Returns `value` before the value tags that it already has."""
+    while (tracer := _jaxpr_tracer(value)) is not None and _maker_of(tracer).primitive is VALUE_TAG:
+        value = _maker_of(tracer).in_tracers[0]
+    return value
 
 
-def operand_handed_on(value: Any) -> Any | None:
-    """Returns the operand that `value` lowers to; None if the equation behind `value` lowers to ops, or there is none.
-
-    JAX has no list of primitives whose lowering rules return their operands.
-    """
-    tracer = _jaxpr_tracer(value)
-    if tracer is None:
-        return None
-    equation = _maker_of(tracer)
-    if is_recipe(tracer):
-        result = next(n for n, made in enumerate(equation.out_tracer_refs) if made() is tracer)
-    else:
-        result = next(n for n, made in enumerate(equation.outvars) if made is tracer.val)
-    operand = _find_returned_operand(equation.primitive, equation.params, result)
-    return None if operand is None else equation.in_tracers[operand]
+def original_of(value: Any) -> Any:
+    """Follows `value` back through operations that lower to nothing (`stop_gradient`)."""
+    while (tracer := _jaxpr_tracer(value)) is not None:
+        equation = _maker_of(tracer)
+        if _is_recipe(tracer):
+            result = next(n for n, made in enumerate(equation.out_tracer_refs) if made() is tracer)
+        else:
+            result = next(n for n, made in enumerate(equation.outvars) if made is tracer.val)
+        if (operand := _find_returned_operand(equation.primitive, equation.params, result)) is None:
+            break
+        value = equation.in_tracers[operand]
+    return value
 
 
 def _maker_of(tracer: Any) -> Any:
-    return tracer.recipe if is_recipe(tracer) else tracer.parent
+    return tracer.recipe if _is_recipe(tracer) else tracer.parent
 
 
 def _find_returned_operand(primitive: Any, params: dict[str, Any], result: int) -> int | None:
@@ -214,13 +216,13 @@ def _is_made_here(tracer: Any) -> bool:
     return there[: len(here)] == here
 
 
-def is_recipe(equation: Any) -> bool:
-    """Whether a result of `equation_behind` is a tracer of the older partial evaluation."""
+def _is_recipe(equation: Any) -> bool:
+    """Whether an element of `equations_of` is a tracer of the older partial evaluation."""
     return isinstance(equation, pe.JaxprTracer)
 
 
 def _source_of(equation: Any) -> Any:
-    return (equation.recipe if is_recipe(equation) else equation).source_info
+    return (equation.recipe if _is_recipe(equation) else equation).source_info
 
 
 # By file name: user code is outside JAX, the standard library and the libraries that registered themselves.
@@ -228,8 +230,8 @@ is_user_filename: Callable[[str], bool] = source_info_util.is_user_filename
 
 
 def retag(equation: Any, update: Callable[[Any], Any]) -> None:
-    """Replaces the context of an equation of `equation_behind` by `update(context)`."""
-    if not is_recipe(equation):
+    """Replaces the context of an equation of `equations_of` by `update(context)`."""
+    if not _is_recipe(equation):
         equation.ctx = update(equation.ctx)
         return
     recipe = equation.recipe
@@ -275,22 +277,21 @@ def is_recorded_as_equation() -> bool:
     return isinstance(trace, pe.DynamicJaxprTrace)
 
 
-def name_traced_function() -> str:
-    """Returns the name and place of the function that is being traced, as its jaxpr will record them; empty if there is none."""
+def name_trace() -> str:
+    """Returns the name and place of the function that is being traced, the object that its jaxpr will have; empty if none is."""
     trace = _find_recording_trace()
     return "" if trace is None else trace.frame.debug_info.func_src_info
 
 
-def functions_in(jaxpr: Any) -> set[str]:
-    """Returns the functions that a jaxpr and its nested ones were traced from, as `name_traced_function` does."""
-    functions, seen, left = set(), set(), [jaxpr]
+def traces_in(jaxpr: Any) -> Iterator[str]:
+    """The `name_trace` of a jaxpr and of its nested ones."""
+    seen, left = set(), [jaxpr]
     while left:
         at = _open(left.pop())
         if id(at) not in seen:
             seen.add(id(at))
-            functions.add(at.debug_info.func_src_info)
+            yield at.debug_info.func_src_info
             left += core.subjaxprs(at)
-    return functions
 
 
 def user_frame() -> Any | None:

@@ -21,7 +21,7 @@ from hlotag._util.arguments import check_choice, show
 from hlotag._util.forks import free_in_children
 from hlotag._util.identity import ByIdentity
 from hlotag.errors import TagDroppedWarning, TagError, TagIgnoredWarning
-from hlotag.tagging import keys, scopes, tracing
+from hlotag.tagging import keys, scopes
 from hlotag.tagging.decorated import around
 from hlotag.tagging.keys import BY_KEY, Grad, as_text
 from hlotag.tagging.marks import APPLIED, CHECKED, GRAD, REMAT, UNSET, VALUE, Reserved, key_of
@@ -184,9 +184,9 @@ def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool 
     says that a transformation or an interpreter binds an earlier tag again: equations that kept their context have the tag;
     others lack its keys.
     """
-    value = tracing.skip_tags(value)
-    original = tracing.original_of(value)
-    equations = tracing.equations_of(original)
+    value = _compat.tracing.skip_value_tags(value)
+    original = _compat.tracing.original_of(value)
+    equations = _compat.tracing.equations_of(original)
     lack = is_repeated or original is not value
     if not equations and _compat.tracing.is_recording() and not is_repeated:
         _drop(
@@ -235,8 +235,8 @@ class Dropped:
     line: int
 
 
-# By function, the tags that its last trace dropped, the latest last. Each trace has its own string object; compare with `is`.
-_dropped: dict[str, tuple[str, dict[Dropped, None]]] = {}
+# By the id of a trace's name, of which each trace has its own object, that object and the tags that the trace dropped.
+_dropped: dict[int, tuple[str, dict[Dropped, None]]] = {}
 _dropping = free_in_children(threading.Lock())
 _MAX_DROPPED = 1000
 _dropped_of: ByIdentity[tuple[Dropped, ...]] = ByIdentity()
@@ -244,33 +244,28 @@ _dropped_of: ByIdentity[tuple[Dropped, ...]] = ByIdentity()
 
 def lowered(jaxpr: Any, module: ir.Module) -> None:
     """Records for `module`, the lowering of `jaxpr`, the tags that were dropped while `jaxpr` was traced."""
-    functions = _compat.tracing.functions_in(jaxpr) if _dropped else ()
-    if found := [drop for function, (_, drops) in tuple(_dropped.items()) if function in functions for drop in tuple(drops)]:
+    traces = _compat.tracing.traces_in(jaxpr) if _dropped else ()
+    if found := {drop: None for trace in traces for drop in _dropped.get(id(trace), (trace, {}))[1].copy()}:
         _dropped_of[module] = tuple(found)
 
 
-def find_dropped(module: Any = None) -> tuple[Dropped, ...]:
-    """The distinct dropped tags, in order, of a module that was lowered in the stage; by default, of all programs."""
-    if module is not None:
-        return _dropped_of.get(module) or ()
-    return tuple(dict.fromkeys(drop for _, drops in tuple(_dropped.values()) for drop in tuple(drops)))
+def find_dropped(module: Any) -> tuple[Dropped, ...]:
+    """The distinct dropped tags of a module that was lowered in the stage."""
+    return _dropped_of.get(module) or ()
 
 
 def _drop(metadata: Mapping[str, Any], reason: str) -> None:
     frame = _compat.tracing.user_frame()
     attrs = tuple((key, as_text(value)) for key, value in metadata.items() if key_of(key) == key)
-    function = _compat.tracing.name_traced_function()
     drop = Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)
+    trace = _compat.tracing.name_trace()
     with _dropping:
-        if function not in _dropped or _dropped[function][0] is not function:
-            _dropped.pop(function, None)
-            _dropped[function] = function, {}
-        _dropped[function][1][drop] = None
+        _dropped.setdefault(id(trace), (trace, {}))[1][drop] = None
         while len(_dropped) > _MAX_DROPPED:
             _dropped.pop(next(iter(_dropped)))
     keys = ", ".join(f"{key}={value!r}" for key, value in attrs)
     text = f"tag {keys} has no operation to go to: {reason}"
-    warn_at(text, TagDroppedWarning, frame and frame.file_name, frame.start_line if frame else 0)
+    warn_at(text, TagDroppedWarning, drop.file, drop.line)
 
 
 def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False, name: str = "attrs") -> dict[str, Any]:
