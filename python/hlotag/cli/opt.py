@@ -24,6 +24,9 @@ from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
+    from hlotag.passes.running import Observer
+    from hlotag.passes.syntax import Element
+
 _SPLIT_MARKER = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
 _PASS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?:=(?P<options>.*))?", re.DOTALL)
 _EXAMPLES = """\
@@ -64,19 +67,18 @@ def add_to(commands: terminal.Commands) -> None:
     add("--allow-unregistered-dialect", action="store_true", help="accept operations of unknown dialects")
     add("--emit-bytecode", action="store_true", help="write bytecode")
     add("--version", action="version", version=f"hlotag {VERSION}", help="print hlotag's version")
-    for name, (flag, what) in _OF_RUN.items():
-        add(flag, dest=name, action="store_true", help=what)
+    for flag, what in _SWITCHES.items():
+        add(flag, action="store_true", help=what)
 
 
-# By field of `RunOptions`.
-_OF_RUN = {
-    "print_after_all": ("--mlir-print-ir-after-all", "print the module after each pass"),
-    "print_after_change": ("--mlir-print-ir-after-change", "print the module after each pass that changed it"),
-    "print_after_failure": ("--mlir-print-ir-after-failure", "print the module as a failing pass left it"),
-    "print_debug_info": ("--mlir-print-debuginfo", "print locations"),
-    "print_local_scope": ("--mlir-print-local-scope", "print locations and attributes in place, without aliases"),
-    "print_generic": ("--mlir-print-op-generic", "print the generic form"),
-    "debug_origins": ("--debug-origins", "record in hlotag.origins where the entries come from that passes add"),
+_SWITCHES = {
+    "--mlir-print-ir-after-all": "print the module after each pass",
+    "--mlir-print-ir-after-change": "print the module after each pass that changed it",
+    "--mlir-print-ir-after-failure": "print the module as a failing pass left it",
+    "--mlir-print-debuginfo": "print locations",
+    "--mlir-print-local-scope": "print locations and attributes in place, without aliases",
+    "--mlir-print-op-generic": "print the generic form",
+    "--debug-origins": "record in hlotag.origins where the entries come from that passes add",
 }
 
 
@@ -146,11 +148,10 @@ def _result(args: argparse.Namespace, source: str | bytes, filename: str, pipeli
             module, diagnostics = try_parse(source)
         ok = module is not None
         if module is not None:
-            options = {name: getattr(args, name) for name in _OF_RUN}
+            observe = _observer(args, module)
             # A progress line would garble the text that passes print.
-            prints = any(options[name] for name in _OF_RUN if name.startswith("print_after"))
-            with nullcontext() if prints else step(f"running {pipeline}"), redirect_stdout(sys.stderr):
-                done = run_and_report(module, pipeline, source=filename, **options)
+            with nullcontext() if observe else step(f"running {pipeline}"), redirect_stdout(sys.stderr):
+                done = run_and_report(module, pipeline, source=filename, debug_origins=args.debug_origins, observe=observe)
             ok, diagnostics = done.ok, done.diagnostics
         _report(diagnostics, source if isinstance(source, str) else "", filename)
         if module is None or not ok:
@@ -164,12 +165,32 @@ def _report(diagnostics: Sequence[Diagnostic], source: str, filename: str) -> No
         terminal.say(explain(diagnostic, source, filename))
 
 
+def _observer(args: argparse.Namespace, module: ir.Module) -> Observer | None:
+    """Prints the module to stderr after the passes that the flags name."""
+    if not (args.mlir_print_ir_after_all or args.mlir_print_ir_after_change or args.mlir_print_ir_after_failure):
+        return None
+    last = to_bytecode(module)
+
+    def observe(element: Element, module: ir.Module, ok: bool) -> None:
+        nonlocal last
+        before, last = last, to_bytecode(module)
+        asked = args.mlir_print_ir_after_change and last != before if ok else args.mlir_print_ir_after_failure
+        if asked or args.mlir_print_ir_after_all:
+            outcome = "" if ok else " Failed"
+            print(f"// -----// IR Dump After {element.foreign or element.name}{outcome} //----- //", file=sys.stderr)
+            print(_text(args, module), file=sys.stderr)
+
+    return observe
+
+
 def _print(args: argparse.Namespace, module: ir.Module) -> bytes:
-    if args.emit_bytecode:
-        return to_bytecode(module)
+    return to_bytecode(module) if args.emit_bytecode else _text(args, module).encode()
+
+
+def _text(args: argparse.Namespace, module: ir.Module) -> str:
     text: Any = module.operation.get_asm(
-        enable_debug_info=args.print_debug_info,
-        use_local_scope=args.print_local_scope,
-        print_generic_op_form=args.print_generic,
+        enable_debug_info=args.mlir_print_debuginfo,
+        use_local_scope=args.mlir_print_local_scope,
+        print_generic_op_form=args.mlir_print_op_generic,
     )
-    return (text if text.endswith("\n") else text + "\n").encode()
+    return text if text.endswith("\n") else text + "\n"

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from hlotag import _compat
 from hlotag._util.arguments import path_of
 from hlotag._util.files import as_file_name, module_file_name, write_atomically
-from hlotag.mlir.modules import copy_of
-from hlotag.passes import syntax
-from hlotag.passes.pipeline import run_and_report
+from hlotag.passes.running import Observer
+from hlotag.passes.syntax import Element
 from hlotag.tagging.warning import warn
 
 if TYPE_CHECKING:
@@ -58,37 +57,30 @@ def dump_to(directory: str | os.PathLike[str] | None) -> ExitStack:
     return previous
 
 
-def dump(module: ir.Module, pipeline: str, *, debug_origins: bool = False) -> None:
-    """Writes the dumps of one module, which stays unchanged, if dumps are on. Warns if a file cannot be written."""
-    if _directory is None:
-        return
-    try:
-        _write_dumps(_directory, module, pipeline, debug_origins)
-    except OSError as error:
-        warn(f"hlotag: a dump could not be written: {error}", RuntimeWarning)
+def dump(module: ir.Module) -> Observer | None:
+    """Writes a module before its passes, if dumps are on. Returns what their run calls after each pass, which writes the others.
 
-
-def _write_dumps(directory: Path, module: ir.Module, pipeline: str, debug_origins: bool) -> None:
-    prefix = f"hlotag{next(_numbers):04d}_{module_file_name(module)}"
+    Warns if a file cannot be written, and writes no further ones.
+    """
+    if (directory := _directory) is None:
+        return None
     process = _compat.runtime.process_of_job()
+    prefix = f"hlotag{next(_numbers):04d}_{module_file_name(module)}"
     suffix = "" if process is None else f"_process{process}"
+    number, last = -1, ""
 
-    def write(number: int, stage: str, text: str) -> None:
-        write_atomically(directory / f"{prefix}_{number:02d}_{as_file_name(stage)}{suffix}.mlir", text)
+    def write(element: Element | None, module: ir.Module, ok: bool) -> None:
+        nonlocal directory, number, last
+        number += 1
+        text = str(module.operation.get_asm(enable_debug_info=True)) if ok and directory else last
+        if directory is None or text == last:
+            return
+        last, stage = text, element.name if element else "before"
+        try:
+            write_atomically(directory / f"{prefix}_{number:02d}_{as_file_name(stage)}{suffix}.mlir", text)
+        except OSError as error:
+            directory = None
+            warn(f"hlotag: a dump could not be written: {error}", RuntimeWarning)
 
-    # Run the passes one by one on a copy. The caller runs the whole pipeline on the module itself, as without dumps.
-    copy = copy_of(module)
-    before = _text(copy)
-    write(0, "before", before)
-    for number, element in enumerate(syntax.parse(pipeline), 1):
-        done = run_and_report(copy, f"builtin.module({element})", verify=False, debug_origins=debug_origins)
-        if not done.ok:
-            return  # The run on the module itself reports the failure.
-        after = _text(copy)
-        if after != before:
-            write(number, element.name, after)
-        before = after
-
-
-def _text(module: ir.Module) -> str:
-    return str(module.operation.get_asm(enable_debug_info=True))
+    write(None, module, True)
+    return write

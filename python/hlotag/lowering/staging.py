@@ -290,9 +290,10 @@ def _lower_in(stage: Stage, original: Any, module_name: str, jaxpr: Any, *args: 
             "jax.devices()), and set them outside of hlotag.stage(None)",
             TagDroppedWarning,
         )
-    dump.dump(result.module, stage.pipeline, debug_origins=stage.debug_origins)
+    observe = dump.dump(result.module)
     try:
-        said = run_or_raise(result.module, stage.pipeline, keep_entry=True, debug_origins=stage.debug_origins)
+        options = {"keep_entry": True, "debug_origins": stage.debug_origins, "observe": observe}
+        said = run_or_raise(result.module, stage.pipeline, **options)
         if stage.rules is not None:
             stage.rules.note([diagnostic.message for diagnostic in said])
     except PassError as error:

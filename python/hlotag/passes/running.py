@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
 
+Observer = Callable[[Element, "ir.Module", bool], None]
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """What a caller chooses about a run.
@@ -27,29 +29,14 @@ class RunOptions:
         debug_origins: Record the origin of each entry that hlotag's passes add, in `hlotag.origins`.
         keep_entry: Fail if the type of the function `main` changes, as JAX calls it by that type.
         source: What messages and origins call the text that the module was read from.
-        print_after_all: Print the module to stderr after each pass.
-        print_after_change: Print the module after each pass that changed it.
-        print_after_failure: Print the module as a failing pass left it.
-        print_debug_info: Print locations.
-        print_local_scope: Print locations and attributes in place, without aliases.
-        print_generic: Print the generic form.
+        observe: Gets the element of each pass that ran, the module as the pass left it, and whether the pass succeeded.
     """
 
     verify: bool = True
     debug_origins: bool = False
     keep_entry: bool = False
     source: str = "-"
-    print_after_all: bool = False
-    print_after_change: bool = False
-    print_after_failure: bool = False
-    print_debug_info: bool = False
-    print_local_scope: bool = False
-    print_generic: bool = False
-
-    @property
-    def observes(self) -> bool:
-        """Whether something is printed between passes."""
-        return self.print_after_all or self.print_after_change or self.print_after_failure
+    observe: Observer | None = None
 
 
 @dataclass
@@ -76,7 +63,7 @@ def run(module: ir.Module, elements: Sequence[Element], options: RunOptions) -> 
 
     Raises ArgumentError if MLIR rejects an element, before any pass runs.
     """
-    if all(map(_is_ours, elements)) and not options.observes:
+    if all(map(_is_ours, elements)) and options.observe is None:
         return _run_ours(module, elements, options)
     return _Run(module, elements, options).run()
 
@@ -126,16 +113,12 @@ class _Run:
         return self.result
 
     def _run_element(self, element: Element) -> bool:
-        options = self.options
-        before = self._text() if options.print_after_change else ""
         ok = self._run_pass(element)
         self.result.diagnostics += map(Diagnostic.of, self.reports.take())
         if not ok:
             self.result.failing_pass = self.result.failing_pass or element.name
-        if options.print_after_all or (ok and options.print_after_change and self._text() != before):
-            self._print(element, "" if ok else " Failed")
-        elif not ok and options.print_after_failure:
-            self._print(element, " Failed")
+        if self.options.observe is not None:
+            self.options.observe(element, self.copy, ok)
         return ok
 
     def _run_pass(self, element: Element) -> bool:
@@ -176,18 +159,6 @@ class _Run:
             "former type"
         )
         return False
-
-    def _text(self) -> str:
-        return str(self.copy.operation.get_asm(enable_debug_info=True))
-
-    def _print(self, element: Element, outcome: str) -> None:
-        """Prints the module under MLIR's header."""
-        text = self.copy.operation.get_asm(
-            enable_debug_info=self.options.print_debug_info,
-            use_local_scope=self.options.print_local_scope,
-            print_generic_op_form=self.options.print_generic,
-        )
-        print(f"// -----// IR Dump After {element.foreign or element.name}{outcome} //----- //\n{text}\n", file=sys.stderr)
 
 
 def _manager(element: Element, module: ir.Module, verify: bool) -> Any:
