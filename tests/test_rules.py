@@ -203,7 +203,7 @@ def test_characters_of_other_globs_are_errors(field, pattern):
     ("unless", "words"),
     [
         ("layer_1", "must be a mapping of patterns or a list of mappings, got 'layer_1'"),
-        ({"scop": "x"}, "unknown field 'scop'; fields are op, scope, source, function"),
+        ({"scop": "x"}, "unknown field 'scop'; fields are op, scope, .*; did you mean scope[?]"),
         ({"scope": ""}, "field 'scope' must be a non-empty string"),
         ({"scope": "layer_{n}"}, "write [*]"),
     ],
@@ -294,7 +294,7 @@ ONE_RULE = "[[rule]]\nop = 'a'\nattrs = {k = 'v'}\n"
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("\n[[rule]]\nopp = 'a'\nattrs = {k = 'v'}\n", "2", "rule 1: unknown field 'opp'; fields are op, .*"),
+        ("\n[[rule]]\nopp = 'a'\nattrs = {k = 'v'}\n", "2", r"rule 1: unknown field 'opp'; fields are op, .*; did you mean op\?"),
         (
             f"{ONE_RULE}[[rule]]\nop = 'b'\nattrs = {{inlineable = 'never'}}\n",
             "4",

@@ -16,8 +16,8 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "passes.md"
 INTRODUCTION = """<!-- Made by tools/generate_pass_docs.py from the passes' own descriptions; do not edit. -->
 # Passes
 
-The passes that come with hlotag, as `hlotag.list_passes()` and `hlotag passes` list them. A pipeline may mix them with
-any pass that jaxlib registers (`canonicalize`, `cse`, ...). `hlotag.enable()` runs this pipeline:
+The passes that come with hlotag, as `hlotag.list_passes()` and `hlotag opt --help` list them. A pipeline may mix them
+with any pass that jaxlib registers (`canonicalize`, `cse`, ...). `hlotag.enable()` runs this pipeline:
 
 ```text
 {pipeline}

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 import reprlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ def show(value: Any) -> str:
         return " ".join(_shortened.repr(value).split())
     except ValueError:  # An int of more digits than Python writes.
         return f"<{type(value).__name__}>"
+
+
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """`; did you mean scope?` for a message, of the word that is spelled most like `word`; empty if none is."""
+    near = difflib.get_close_matches(word, [*known], 1, cutoff)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def check_text(what: str, text: str, error: Error = ArgumentError) -> None:

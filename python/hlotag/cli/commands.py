@@ -8,14 +8,13 @@ import sys
 from collections.abc import Sequence
 
 from hlotag._util.version import VERSION
-from hlotag.cli import audit, keys, opt, passes, profile, terminal
+from hlotag.cli import audit, keys, opt, profile, terminal
 
 _EXAMPLES = """\
 examples:
   hlotag opt module.mlir --hlotag-propagate-calls
   hlotag audit module.mlir --fail-if lost:_scheduling_group_id
   hlotag profile train.py:step --by layer
-  hlotag passes hlotag-strip
   hlotag keys '_xla_*'
 
 hlotag COMMAND --help has the flags of a command, with examples.
@@ -47,6 +46,6 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--version", action="version", version=f"hlotag {VERSION}")
     commands = made.add_subparsers(metavar="COMMAND", required=True)
-    for command in (opt, passes, audit, profile, keys):
+    for command in (opt, audit, profile, keys):
         command.add_to(commands)
     return made

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from hlotag._util.arguments import show
+from hlotag._util.arguments import did_you_mean, show
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 from hlotag.tagging.keys import Key, catalogue
@@ -52,7 +52,8 @@ def _run(args: argparse.Namespace) -> int:
     unmatched = [p for p in args.pattern if not any(fnmatchcase(key.name, p) for key in keys)]
     if unmatched:
         # Empty output would suggest that the key is known.
-        raise HlotagError(f"no known key matches {', '.join(map(show, unmatched))}; unknown keys may have any value")
+        meant = did_you_mean(unmatched[0], [key.name for key in catalogue()]) or "; unknown keys may have any value"
+        raise HlotagError(f"no known key matches {', '.join(map(show, unmatched))}{meant}")
     if args.json:
         print(json.dumps([as_json(key) for key in keys], indent=2))
     else:

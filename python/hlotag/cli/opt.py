@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 import sys
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hlotag._util.arguments import did_you_mean
 from hlotag._util.progress import step
 from hlotag._util.version import VERSION
 from hlotag.cli import programs, terminal
@@ -113,8 +113,8 @@ def _pipeline_of(text: str | None, flags: Sequence[str], options: Sequence[str])
         match = _PASS_FLAG.fullmatch(flag)
         if match is None:
             raise ArgumentError(f"unexpected argument {flag!r}; one file and flags are expected")
-        if meant := difflib.get_close_matches(f"--{match['name']}", options, n=1, cutoff=0.85):
-            raise ArgumentError(f"no such flag or pass: --{match['name']}; did you mean {meant[0]}?")
+        if meant := did_you_mean(f"--{match['name']}", options, 0.85):
+            raise ArgumentError(f"no such flag or pass: --{match['name']}{meant}")
         elements.append(f"{match['name']}{{{match['options']}}}" if match["options"] else match["name"])
     if text is not None and elements:
         raise ArgumentError("use either --pass-pipeline or a flag for each pass, not both")

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from hlotag._util.arguments import did_you_mean
 from hlotag.errors import HlotagError
 
 # By variable, whether it configures the stage of HLOTAG_ENABLE.
@@ -43,8 +43,8 @@ def start(environment: Mapping[str, str]) -> None:
     """Applies the variables. Warns about a malformed one, because an error would keep JAX from starting."""
     given = {name: value for name, value in environment.items() if name.startswith("HLOTAG_") and value}
     for name in sorted(given.keys() - _KNOWN.keys()):
-        if near := get_close_matches(name, _KNOWN, n=1, cutoff=0.8):  # Unknown variables may belong to a build or a test.
-            _warn(name, f"hlotag has no such variable, and it has no effect; did you mean {near[0]}?")
+        if meant := did_you_mean(name, _KNOWN, 0.8):  # Other variables may belong to a build or a test.
+            _warn(name, f"hlotag has no such variable, and it has no effect{meant}")
     if directory := given.get("HLOTAG_DUMP_TO"):
         _dump(directory)
     wanted = given.get("HLOTAG_ENABLE", "").strip().lower()

@@ -14,7 +14,7 @@ from typing import Any
 from hlotag._util.arguments import path_of, show
 from hlotag.errors import TagError
 from hlotag.passes.syntax import Element
-from hlotag.tagging.rules import PATTERNS, Rule
+from hlotag.tagging.rules import PATTERNS, Rule, check_fields
 from hlotag.tagging.warning import reading
 
 _ATTACH = "hlotag-attach"
@@ -112,8 +112,7 @@ def _fields(table: Any) -> dict[str, Any]:
     known = (*PATTERNS, "phase", "attrs", "grad", "remat", "unless", "inserted")
     if not isinstance(table, dict):
         raise TagError(f"a rule must be a table, got {show(table)}")
-    if unknown := [name for name in table if name not in known]:
-        raise TagError(f"unknown field {unknown[0]!r}; fields are {', '.join(known)}")
+    check_fields("", table, known)
     return {"attrs": {}, **table}
 
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from hlotag._util.arguments import check_choice, check_flag, check_text, show
+from hlotag._util.arguments import check_choice, check_flag, check_text, did_you_mean, show
 from hlotag.errors import TagError
 from hlotag.tagging import keys
 from hlotag.tagging.scope_patterns import Bindings, captures_in, check_pattern, substitute
@@ -125,8 +125,7 @@ class Rule:
         if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(each, Mapping) for each in given):
             raise TagError(f"rule field 'unless' must be a mapping of patterns or a list of mappings, got {show(self.unless)}")
         for clause in given:
-            if unknown := [name for name in clause if name not in PATTERNS]:
-                raise TagError(f"rule field 'unless': unknown field {unknown[0]!r}; fields are {', '.join(PATTERNS)}")
+            check_fields("rule field 'unless': ", clause, PATTERNS)
             for name, pattern in clause.items():
                 _check_pattern(f"rule field 'unless': field {name!r}", name, pattern)
                 if captures_in(pattern):
@@ -193,6 +192,13 @@ def bind_names(rule: str, entries: Entries, bindings: Bindings) -> dict[str, str
                 named = ", ".join(f"{name} is {value!r}" for name, value in bindings)
                 raise TagError(f"{rule}, where {named}: {error}") from None
     return made
+
+
+def check_fields(where: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raises TagError for a name that is no field."""
+    for name in given:
+        if name not in known:
+            raise TagError(f"{where}unknown field {name!r}; fields are {', '.join(known)}{did_you_mean(name, known)}")
 
 
 def _patterns(rule: Rule, where: str) -> dict[str, str]:
