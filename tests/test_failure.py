@@ -19,7 +19,7 @@ import pytest
 
 import hlotag
 from hlotag.cli import opt_main
-from hlotag.lowering import staging
+from hlotag.lowering import reproducer, staging
 from hlotag.mlir.modules import new_context, parse_module
 from hlotag.passes.rules import Rule
 from modules import ops_of
@@ -138,6 +138,7 @@ def test_rules_with_quotes_survive_the_command(capfd):
 def test_without_the_variable_it_is_in_a_directory_of_the_users(monkeypatch, tmp_path):
     monkeypatch.delenv("HLOTAG_REPRODUCER_DIR")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    reproducer._private_directory.cache_clear()
     path = Path(failure().reproducer)
     assert path.is_file() and path.parent.parent == tmp_path
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700

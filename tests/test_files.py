@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import hlotag
-from hlotag._util.files import as_file_name, private_directory, write_atomically
+from hlotag._util.files import as_file_name, write_atomically
 from hlotag.cli import opt_main
 from hlotag.errors import PassError, TagError
 from hlotag.lowering.reproducer import with_reproducer
@@ -131,15 +131,6 @@ def test_a_dump_that_cannot_be_written_does_not_end_the_program(tmp_path, capsys
         lowered = jax.jit(lambda x: x + 1).lower(1)
     assert lowered.compile()(1) == 2
     assert list((tmp_path / "dumps").iterdir()) == []
-
-
-def test_a_private_directory_is_the_users_alone(tmp_path):
-    assert private_directory(tmp_path / "new") and private_directory(tmp_path / "new")
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(0o777)
-    (tmp_path / "link").symlink_to(tmp_path / "new")
-    (tmp_path / "file").touch()
-    assert not any(private_directory(tmp_path / name) for name in ("open", "link", "file"))
 
 
 @pytest.mark.parametrize("name", ["", "a" * 1_000_000, "層" * 1000, "../../x", "a\x00b", "\ud800"])

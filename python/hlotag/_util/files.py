@@ -69,14 +69,6 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes, *, priv
         raise
 
 
-def private_directory(path: str | os.PathLike[str]) -> bool:
-    """Makes a directory that only the user can use. False if the path belongs to another user, or is a link."""
-    with suppress(FileExistsError):
-        os.makedirs(path, mode=0o700)
-    status = os.lstat(path)
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
-
-
 def source_line(file: str, line: int, root: str | None) -> str:
     """Reads the source line that a location names, stripped, if the file is a regular file below a folder and not huge.
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shlex
@@ -11,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlotag._util.files import module_file_name, private_directory, write_atomically
+from hlotag._util.files import module_file_name, write_atomically
 from hlotag.errors import PassError
 from hlotag.passes import syntax
 from hlotag.passes.python_passes import module_of
@@ -48,14 +49,12 @@ def _save(module: ir.Module, pipeline: str) -> Path:
     text = str(module.operation.get_asm(enable_debug_info=True))
     # Named by content: repeated failures, or equal failures on hosts that share a file system, leave one file.
     digest = hashlib.sha256(f"{pipeline}\0{text}".encode()).hexdigest()[:12]
-    path = _directory() / f"{module_file_name(module)}-{digest}.mlir"
+    directory = Path(os.environ.get("HLOTAG_REPRODUCER_DIR") or _private_directory()).absolute()
+    path = directory / f"{module_file_name(module)}-{digest}.mlir"
     write_atomically(path, text)
     return path
 
 
-def _directory() -> Path:
-    if chosen := os.environ.get("HLOTAG_REPRODUCER_DIR"):
-        return Path(chosen).absolute()
-    shared = Path(tempfile.gettempdir()) / f"hlotag-{os.getuid()}"
-    # Another user of the machine may own a file of that name.
-    return shared if private_directory(shared) else Path(tempfile.mkdtemp(prefix="hlotag-"))
+@functools.cache
+def _private_directory() -> str:
+    return tempfile.mkdtemp(prefix="hlotag-")
