@@ -14,7 +14,7 @@ from typing import Any
 from jax._src import ad_checkpoint, custom_derivatives, hijax, source_info_util
 from jax._src.interpreters import ad
 
-from hlotag._compat.hooks import Patch, Purpose, around_in_stage
+from hlotag._compat.hooks import Patch, Purpose, around
 from hlotag._compat.jaxprs import Marker
 
 # The primitives whose transposes call functions of the user's, and where JAX has these.
@@ -53,7 +53,7 @@ def backward_rule_patches(block: Block) -> tuple[Any, ...]:
         "tags in the backward rules of `custom_vjp`, `linear_call` and of hijax primitives", "they are tags of derived operations"
     )
     return tuple(
-        Patch(rules, each, "cts", around_in_stage(call), purpose, rules=name)
+        Patch(rules, each, "cts", around(call, in_stage=True), purpose, rules=name)
         for name, rules in _TRANSPOSES.items()
         for each in _CALLING
         if each in rules

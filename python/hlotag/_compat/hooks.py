@@ -46,26 +46,15 @@ STAGES = _core.Switch()
 """Counts the stages that the process and open blocks of all threads have set."""
 
 
-def around(replacement: Callable[..., Any]) -> Callable[[Callable], Callable]:
-    """Makes wrappers that call `replacement(original, *args, **kwargs)`."""
+def around(replacement: Callable[..., Any], *, in_stage: bool = False) -> Callable[[Callable], Callable]:
+    """Makes wrappers that call `replacement(original, *args, **kwargs)`, or only `in_stage`, and else the original."""
 
     def wrap(original: Callable) -> Callable:
         @functools.wraps(original)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if in_stage and not STAGES.uses:
+                return original(*args, **kwargs)
             return replacement(original, *args, **kwargs)
-
-        return wrapped
-
-    return wrap
-
-
-def around_in_stage(replacement: Callable[..., Any]) -> Callable[[Callable], Callable]:
-    """Makes wrappers that call `replacement(original, *args, **kwargs)` while a stage is set, and the original otherwise."""
-
-    def wrap(original: Callable) -> Callable:
-        @functools.wraps(original)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            return replacement(original, *args, **kwargs) if STAGES.uses else original(*args, **kwargs)
 
         return wrapped
 
@@ -147,7 +136,7 @@ def block_patch(metadata_of: Callable[[dict[str, Any]], dict[str, Any]]) -> Patc
     values with `==`, for which True, 1 and 1.0 are equal.
     """
     purpose = Purpose("blocks: `None` removes a key", "outer tags come back in the block")
-    wrap = around_in_stage(lambda original, metadata: original(metadata_of(metadata)))
+    wrap = around(lambda original, metadata: original(metadata_of(metadata)), in_stage=True)
     return Patch(xla_metadata_lib, "filter_nones", "d", wrap, purpose)
 
 
@@ -185,8 +174,8 @@ def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] |
     purpose = Purpose("value tags by JAX's function, `set_xla_metadata(x, ...)`", "autodiff drops them")
     of_jvp = Purpose("value tags by JAX's function, under `jvp`", "the tag of a tangent is an equation, and its sums have no tag")
     return (
-        Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", around_in_stage(bind_with_trace), purpose),
-        Patch(ad.primitive_jvps, VALUE_TAG, "primals, tangents", around_in_stage(jvp), of_jvp, rules="ad.primitive_jvps"),
+        Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", around(bind_with_trace, in_stage=True), purpose),
+        Patch(ad.primitive_jvps, VALUE_TAG, "primals, tangents", around(jvp, in_stage=True), of_jvp, rules="ad.primitive_jvps"),
     )
 
 
