@@ -229,8 +229,8 @@ def test_classes_that_are_refused(pass_, reason):
 
 
 def test_names_that_are_refused():
-    for name in ("erase-dead", "hlotag-strip", "hlotag-new", "canonicalize", "func.func", "With Space", ""):
-        with pytest.raises(hlotag.ArgumentError, match=r"already a pass|reserved|MLIR has|no name for a pass"):
+    for name in ("erase-dead", "hlotag-strip", "hlotag-new", "func.func", "With Space", ""):
+        with pytest.raises(hlotag.ArgumentError, match=r"already a pass|reserved|no name for a pass"):
             hlotag.register_pass(print, name=name)
 
 

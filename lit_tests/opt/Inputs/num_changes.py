@@ -4,14 +4,14 @@
 import sys
 from pathlib import Path
 
+from hlotag import _core
 from hlotag.mlir import connection
 from hlotag.mlir.modules import new_context, parse_module
 from hlotag.passes import syntax
-from hlotag.passes.running import RunOptions, run
 
 connection.ensure()
 with new_context():
     module = parse_module(Path(sys.argv[1]).read_text())
     for pipeline in sys.argv[2:]:
-        result = run(module, syntax.parse(pipeline), RunOptions())
+        result = _core.run(module, [(element.name, element.options or {}) for element in syntax.parse(pipeline)])
         print(f"{pipeline}: {result.ok}, {result.num_changes}")

@@ -1,17 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment variables that turn hlotag on without a change to the program.
+"""The environment variables that turn hlotag on without a change to the program, as docs/command_line.md has them.
 
-- `HLOTAG_ENABLE=1` calls `hlotag.enable()`, with
-- `HLOTAG_RULES=rules.toml`, a file for `hlotag.load_rules`,
-- `HLOTAG_PIPELINE='hlotag-resolve,...'`, a pipeline other than the default,
-- `HLOTAG_HLO=0`, or `HLOTAG_HLO='layer,_scheduling_*'`: `hlo=False`, or the keys that the HLO stage restores,
-- `HLOTAG_OP_NAMES='layer,block'`, the keys whose tags profilers show,
-- `HLOTAG_ON_ERROR=warn`, to go on when a pass fails.
-- `HLOTAG_DUMP_TO=directory` calls `hlotag.dump_to(directory)`, also for a stage that the program turns on.
-
-The variables take effect when JAX initializes its backends. JAX traces a first `jit` call with NumPy arrays before that. Such a
-program goes through the passes, but its value tags are JAX's own, which autodiff drops; hlotag warns. Call `jax.devices()` first
-to avoid this.
+They take effect when JAX initializes its backends. JAX traces a first `jit` call with NumPy arrays before that. Such a program goes
+through the passes, but its value tags are JAX's own, which autodiff drops; hlotag warns.
 """
 
 from __future__ import annotations

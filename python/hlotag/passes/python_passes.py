@@ -40,7 +40,6 @@ _TYPES = {
 }
 _CHOICE = re.compile(r"[\w.-]+")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
-_UNKNOWN_PASS = "does not refer to a registered pass"
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -62,7 +61,8 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
         pass_: A function of a module, or a frozen dataclass whose objects are functions of a module. The dataclass's fields are
             the pass's options, of type bool, int, float, str, tuple[str, ...], list[str] or a Literal of strings, each with a
             default; `max_uses: int = 3` is `{max-uses=3}` in a pipeline. `field(metadata={"description": ...})` describes one.
-        name: The name in pipelines; by default the name of the class or the function, with `CountDots` as `count-dots`.
+        name: The name in pipelines; by default the name of the class or the function, with `CountDots` as `count-dots`. It
+            hides a pass of MLIR's with that name.
 
     Returns:
         `pass_`; or a decorator, if `pass_` is not given.
@@ -70,7 +70,6 @@ def register_pass(pass_: Any = None, *, name: str | None = None) -> Any:
     Raises:
         ArgumentError: `pass_` is neither; a field has no default or an unsupported type; another pass has the name; or the name
             is not legal in pipelines.
-        IncompatibleJaxlibError: hlotag cannot work with the installed jaxlib.
 
     Examples:
         >>> @hlotag.register_pass(name="count-sines")
@@ -172,7 +171,7 @@ def _line_of(error: BaseException) -> str:
 
 
 def _check_name(argument: Any) -> None:
-    """Raises unless pipelines can name the pass, and neither hlotag nor jaxlib has a pass of this name."""
+    """Raises unless pipelines can name the pass, and hlotag has no pass of this name."""
     if not isinstance(argument, str):
         raise ArgumentError(f"the name of a pass must be a string, got {show(argument)}")
     check_text("the name of a pass", argument)
@@ -182,16 +181,3 @@ def _check_name(argument: Any) -> None:
         )
     if argument.startswith("hlotag-"):
         raise ArgumentError(f"{argument!r} is no name for a pass: 'hlotag-' is reserved for hlotag's own")
-    from jaxlib.mlir.passmanager import PassManager
-
-    from hlotag.mlir import connection
-    from hlotag.mlir.modules import new_context
-
-    connection.ensure()
-    with new_context():
-        try:
-            PassManager.parse(f"builtin.module({argument})")
-        except Exception as error:
-            if _UNKNOWN_PASS in str(error):
-                return
-    raise ArgumentError(f"MLIR has a pass named '{argument}'")

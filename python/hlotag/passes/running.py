@@ -47,14 +47,12 @@ class RunResult:
         ok: Whether all passes succeeded.
         failing_pass: The pass that failed; empty if none did.
         diagnostics: What the passes reported, in order.
-        num_changes: How often hlotag's passes changed the module.
         exception: What a failing pass in Python raised.
     """
 
     ok: bool = True
     failing_pass: str = ""
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    num_changes: int = 0
     exception: Exception | None = None
 
 
@@ -84,7 +82,7 @@ def _run_ours(module: ir.Module, elements: Iterable[Element], options: RunOption
         source=options.source,
         why_illegal=why_illegal,
     )
-    return RunResult(done.ok, done.failing_pass, [Diagnostic.of(d) for d in done.diagnostics], done.num_changes)
+    return RunResult(done.ok, done.failing_pass, [Diagnostic.of(d) for d in done.diagnostics])
 
 
 class _Run:
@@ -108,8 +106,6 @@ class _Run:
             self.reports.end()
         if self.result.ok:
             exchange(self.module, self.copy)
-        else:
-            self.result.num_changes = 0
         return self.result
 
     def _run_element(self, element: Element) -> bool:
@@ -126,7 +122,6 @@ class _Run:
             done = _run_ours(self.copy, [element], self.options, keep_failed=True)
             self.result.failing_pass = done.failing_pass
             self.result.diagnostics += done.diagnostics
-            self.result.num_changes += done.num_changes
             return done.ok
         if element.foreign:
             return self._succeeds(lambda: self.managers[element].run(self.copy.operation))
