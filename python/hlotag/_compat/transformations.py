@@ -35,8 +35,8 @@ def register_transformation(backend: Any, callback: Callback, *, name: str, stag
     if not platforms:
         raise RuntimeError(f"no plugin of JAX compiles for {backend.platform!r}")
     if backend.platform != "cpu" and not hasattr(_jax, "get_pjrt_plugin"):  # Only 0.10.2 needs a client.
-        registered = [_PluginTransformation(_api_of(plugin), callback, name, stage) for plugin in platforms]
-        return lambda: [transformation.clear() for transformation in registered]
+        removals = [_register_with_plugin(_api_of(plugin), callback, name.encode(), stage.value) for plugin in platforms]
+        return lambda: [remove() for remove in removals]
     # XLA drops its reference to the callback without the interpreter's lock, on the thread of the last compilation that uses
     # it. So that reference must not be the last, and no other code may change the count meanwhile: each registration has an
     # object of its own, which stays. All versions; no upstream issue.
@@ -69,156 +69,83 @@ def _api_of(plugin: str) -> int:
     return function()
 
 
-class _Extension(ctypes.Structure):
-    """`PJRT_Extension_Base`."""
+def _structure(**fields: Any) -> Any:
+    """A structure of C with these fields."""
+    return type("Structure", (ctypes.Structure,), {"_fields_": [*fields.items()]})
 
 
-_Extension._fields_ = [("size", ctypes.c_size_t), ("type", ctypes.c_int), ("next", ctypes.POINTER(_Extension))]
-
-
-class _Api(ctypes.Structure):
-    """The start of `PJRT_Api`."""
-
-    _fields_ = [("size", ctypes.c_size_t), ("extensions", ctypes.POINTER(_Extension))]
-
-
-class _Text(ctypes.Structure):
-    """`PJRT_XlaTransform_string`."""
-
-    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t)]
-
-    def point_to(self, text: bytes) -> None:
-        """Refers to `text`, which must outlive this object."""
-        self.data, self.size = ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p), len(text)
-
-
-class _Call(ctypes.Structure):
-    """`PJRT_XlaTransform_Args`, with `PJRT_XlaTransform_version_and_error` in it."""
-
-    class Header(ctypes.Structure):
-        _fields_ = [
-            ("version", ctypes.c_int64),
-            ("data", ctypes.c_void_p),
-            ("cleanup", ctypes.c_void_p),
-            ("has_error", ctypes.c_bool),
-            ("code", ctypes.c_int),
-            ("message", _Text),
-        ]
-
-    _fields_ = [("size", ctypes.c_size_t), ("header", Header), ("module", _Text), ("result", _Text), ("changed", ctypes.c_bool)]
-
-
-class _Callbacks(ctypes.Structure):
-    """`PJRT_XlaTransform_Callbacks`; the plugin keeps its address."""
-
-    _fields_ = [("version", ctypes.c_int64), ("dtor", ctypes.c_void_p), ("transform", ctypes.c_void_p)]
-
-
-class _Registration(ctypes.Structure):
-    """`PJRT_Register_Xla_Transform_Args`."""
-
-    _fields_ = [
-        ("size", ctypes.c_size_t),
-        ("name", ctypes.c_char_p),
-        ("name_size", ctypes.c_size_t),
-        ("stage", ctypes.c_int),
-        ("callbacks", ctypes.POINTER(_Callbacks)),
-    ]
-
-
-class _Removal(ctypes.Structure):
-    """`PJRT_Clear_Xla_Transform_Args`."""
-
-    _fields_ = [
-        ("size", ctypes.c_size_t),
-        ("stage", ctypes.c_int),
-        ("name", ctypes.c_char_p),
-        ("name_size", ctypes.c_size_t),
-        ("callbacks", ctypes.c_void_p),
-        ("cleared", ctypes.c_bool),
-    ]
-
-
-class _TransformExtension(ctypes.Structure):
-    """`PJRT_Xla_Transform_Extension`."""
-
-    TYPE = 24  # PJRT_Extension_Type_XlaTransform in `pjrt_c_api.h`
-    VERSION = 1  # PJRT_API_XLA_TRANSFORM_EXTENSION_VERSION
-
-    _fields_ = [
-        ("base", _Extension),
-        ("register", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Registration))),
-        ("clear", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Removal))),
-    ]
-
-
+_SIZE, _POINTER = ctypes.c_size_t, ctypes.c_void_p
+_Function = ctypes.CFUNCTYPE(_POINTER, _POINTER)
+_Api = _structure(size=_SIZE, extensions=_POINTER)  # the start of PJRT_Api
+# PJRT_Xla_Transform_Extension, whose first three fields all extensions have.
+_Extension = _structure(size=_SIZE, type=ctypes.c_int, next=_POINTER, register=_Function, clear=_Function)
+_TYPE = 24  # PJRT_Extension_Type_XlaTransform in `pjrt_c_api.h`
+_VERSION = 1  # PJRT_API_XLA_TRANSFORM_EXTENSION_VERSION
 _INTERNAL = 13  # PJRT_Error_Code_INTERNAL
-
-
-class _PluginTransformation:
-    """A callback in the compiler of a plugin.
-
-    Args:
-        api: The address of the plugin's `PJRT_Api`.
-        callback, name, stage: As for `register_transformation`.
-
-    Raises:
-        RuntimeError: The plugin does not support transformations.
-    """
-
-    def __init__(self, api: int, callback: Callback, name: str, stage: PipelineStage):
-        self._callback = callback
-        self._name = name.encode()
-        self._stage: int = stage.value
-        self._extension = _transform_extension(api)
-        # By call, the text that XLA reads after the call.
-        self._results: dict[int, bytes] = {}
-        self._calls = itertools.count(1)
-        self._transform = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Call))(self._on_call)
-        self._cleanup = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._on_cleanup)
-        self._callbacks = _Callbacks(_TransformExtension.VERSION, None, ctypes.cast(self._transform, ctypes.c_void_p))
-        arguments = _Registration(
-            ctypes.sizeof(_Registration), self._name, len(self._name), self._stage, ctypes.pointer(self._callbacks)
-        )
-        if self._extension.register(ctypes.byref(arguments)):
-            raise RuntimeError("the plugin refuses the transformation")
-        _registered.append(self)
-
-    def clear(self) -> None:
-        """Removes the callback from the plugin."""
-        arguments = _Removal(ctypes.sizeof(_Removal), self._stage, self._name, len(self._name), None, False)
-        self._extension.clear(ctypes.byref(arguments))
-
-    def _on_call(self, _: int, pointer: Any) -> None:
-        call = pointer.contents
-        try:
-            result = self._callback(ctypes.string_at(call.module.data, call.module.size))
-            text = call.result
-            call.changed = result is not None
-        except BaseException as error:  # An exception must not cross C frames; XLA reports it as an error of the compilation.
-            result = f"{type(error).__name__}: {error}".encode()
-            text = call.header.message
-            call.header.has_error, call.header.code = True, _INTERNAL
-        if result is not None:
-            text.point_to(result)
-            call.header.data = number = next(self._calls)
-            self._results[number] = result
-            call.header.cleanup = ctypes.cast(self._cleanup, ctypes.c_void_p)
-
-    def _on_cleanup(self, number: int) -> None:
-        del self._results[number]
-
+_Callbacks = _structure(version=ctypes.c_int64, dtor=_POINTER, transform=_POINTER)  # PJRT_XlaTransform_Callbacks
+# PJRT_Register_Xla_Transform_Args and PJRT_Clear_Xla_Transform_Args
+_Registration = _structure(size=_SIZE, name=ctypes.c_char_p, name_size=_SIZE, stage=ctypes.c_int, callbacks=_POINTER)
+_Removal = _structure(
+    size=_SIZE, stage=ctypes.c_int, name=ctypes.c_char_p, name_size=_SIZE, callbacks=_POINTER, cleared=ctypes.c_bool
+)
+_Text = _structure(data=_POINTER, size=_SIZE)  # PJRT_XlaTransform_string
+# PJRT_XlaTransform_Args; the fields from version to message are its PJRT_XlaTransform_version_and_error.
+_Call = _structure(
+    size=_SIZE,
+    version=ctypes.c_int64,
+    data=_POINTER,
+    cleanup=_POINTER,
+    has_error=ctypes.c_bool,
+    code=ctypes.c_int,
+    message=_Text,
+    module=_Text,
+    result=_Text,
+    changed=ctypes.c_bool,
+)
 
 # The callbacks given to XLA. Never freed: a compilation on another thread may still call one that was removed.
 _registered: list[Any] = []
 
 
-def _transform_extension(api: int) -> _TransformExtension:
-    extension = _Api.from_address(api).extensions
-    while extension:
-        if extension.contents.type == _TransformExtension.TYPE:
-            if extension.contents.size >= ctypes.sizeof(_TransformExtension):
-                return ctypes.cast(extension, ctypes.POINTER(_TransformExtension)).contents
-            break
-        extension = extension.contents.next
+def _register_with_plugin(api: int, callback: Callback, name: bytes, stage: int) -> Callable[[], Any]:
+    """Registers a callback with the plugin that has its `PJRT_Api` at an address; returns the function that removes it."""
+    extension = _transform_extension(api)
+    results: dict[int, bytes] = {}  # by call, the text that XLA reads after the call
+    calls = itertools.count(1)
+
+    @ctypes.CFUNCTYPE(None, _POINTER)
+    def clean_up(number: int) -> None:
+        del results[number]
+
+    @ctypes.CFUNCTYPE(None, _POINTER, ctypes.POINTER(_Call))
+    def transform(_: int, pointer: Any) -> None:
+        call = pointer.contents
+        try:
+            result, text = callback(ctypes.string_at(call.module.data, call.module.size)), call.result
+            call.changed = result is not None
+        except BaseException as error:  # An exception must not cross C frames; XLA reports it as an error of the compilation.
+            result, text = f"{type(error).__name__}: {error}".encode(), call.message
+            call.has_error, call.code = True, _INTERNAL
+        if result is not None:
+            text.data, text.size = ctypes.cast(ctypes.c_char_p(result), _POINTER), len(result)
+            call.data = number = next(calls)
+            results[number] = result
+            call.cleanup = ctypes.cast(clean_up, _POINTER)
+
+    callbacks = _Callbacks(_VERSION, None, ctypes.cast(transform, _POINTER))
+    arguments = _Registration(ctypes.sizeof(_Registration), name, len(name), stage, ctypes.addressof(callbacks))
+    if extension.register(ctypes.addressof(arguments)):
+        raise RuntimeError("the plugin refuses the transformation")
+    _registered.append((callbacks, transform, clean_up))
+    removal = _Removal(ctypes.sizeof(_Removal), stage, name, len(name))
+    return lambda: extension.clear(ctypes.addressof(removal))
+
+
+def _transform_extension(api: int) -> Any:
+    address = _Api.from_address(api).extensions
+    while address:
+        extension = _Extension.from_address(address)
+        if extension.type == _TYPE and extension.size >= ctypes.sizeof(_Extension):
+            return extension
+        address = extension.next
     raise RuntimeError("the plugin does not support transformations of HLO modules")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment variables that turn hlotag on without a change to the program, as docs/command_line.md has them.
 
-They take effect when JAX initializes its backends. JAX traces a first `jit` call with NumPy arrays before that. Such a program goes
-through the passes, but its value tags are JAX's own, which autodiff drops; hlotag warns.
+They take effect when JAX initializes its backends. JAX traces a first `jit` call with NumPy arrays before that. Such a program
+goes through the passes, but its value tags are JAX's own, which autodiff drops; hlotag warns.
 """
 
 from __future__ import annotations
