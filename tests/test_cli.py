@@ -219,15 +219,8 @@ sys.exit(main({arguments}))
 """
 
 
-STEPS = {
-    "opt module.mlir --hlotag-strip": "reading module.mlir, parsing module.mlir, running hlotag-strip, writing the result",
-    "audit module.mlir --html a.html": "auditing module.mlir, writing a.html",
-}
-
-
-@pytest.mark.parametrize("command", STEPS)
-def test_a_command_says_what_it_is_at(command, run_python):
-    arguments, steps = command.split(), STEPS[command].split(", ")
+def test_an_audit_says_what_it_is_at(run_python):
+    arguments, steps = ["audit", "module.mlir", "--html", "a.html"], ["auditing module.mlir", "writing a.html"]
     status, text = run_in_terminal(RUN.format(arguments=arguments))
     assert status == 0 and [step for step in steps if step in text] == steps
     # It is gone afterwards: the line is cleared, and the cursor is there again.
@@ -237,8 +230,8 @@ def test_a_command_says_what_it_is_at(command, run_python):
 
 
 def test_nothing_is_said_to_a_dumb_terminal():
-    status, text = run_in_terminal(RUN.format(arguments=["opt", "module.mlir"]), TERM="dumb")
-    assert status == 0 and "\x1b" not in text and "parsing" not in text and "stablehlo.sine" in text
+    status, text = run_in_terminal(RUN.format(arguments=["audit", "module.mlir"]), TERM="dumb")
+    assert status == 0 and "\x1b" not in text and "auditing" not in text and "1 tag" in text
 
 
 # --- Completion --------------------------------------------------------------------------------------------------------------

@@ -7,12 +7,11 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotag._util.arguments import did_you_mean
-from hlotag._util.progress import step
 from hlotag._util.version import VERSION
 from hlotag.cli import programs, terminal
 from hlotag.errors import ArgumentError, Diagnostic, ParseError
@@ -123,8 +122,7 @@ def _pipeline_of(text: str | None, flags: Sequence[str], options: Sequence[str])
 
 def _read(args: argparse.Namespace, filename: str) -> list[str | bytes]:
     """The parts of the input: bytecode, or text. Empty lines stand for earlier parts, so that line numbers are the file's."""
-    with step(f"reading {filename}"):
-        raw = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
+    raw = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     raw = module_in(raw, filename)
     if raw.startswith(BYTECODE_MAGIC):
         return [raw]
@@ -144,20 +142,17 @@ def _read(args: argparse.Namespace, filename: str) -> list[str | bytes]:
 def _result(args: argparse.Namespace, source: str | bytes, filename: str, pipeline: str) -> bytes | None:
     """The output for a part of the input; None if it fails. Prints the diagnostics."""
     with new_context(allow_unregistered_dialects=args.allow_unregistered_dialect):
-        with step(f"parsing {filename}"):
-            module, diagnostics = try_parse(source)
+        module, diagnostics = try_parse(source)
         ok = module is not None
         if module is not None:
             observe = _observer(args, module)
-            # A progress line would garble the text that passes print.
-            with nullcontext() if observe else step(f"running {pipeline}"), redirect_stdout(sys.stderr):
+            with redirect_stdout(sys.stderr):
                 done = run_and_report(module, pipeline, source=filename, debug_origins=args.debug_origins, observe=observe)
             ok, diagnostics = done.ok, done.diagnostics
         _report(diagnostics, source if isinstance(source, str) else "", filename)
         if module is None or not ok:
             return None
-        with step("writing the result"):
-            return _print(args, module)
+        return to_bytecode(module) if args.emit_bytecode else _text(args, module).encode()
 
 
 def _report(diagnostics: Sequence[Diagnostic], source: str, filename: str) -> None:
@@ -181,10 +176,6 @@ def _observer(args: argparse.Namespace, module: ir.Module) -> Observer | None:
             print(_text(args, module), file=sys.stderr)
 
     return observe
-
-
-def _print(args: argparse.Namespace, module: ir.Module) -> bytes:
-    return to_bytecode(module) if args.emit_bytecode else _text(args, module).encode()
 
 
 def _text(args: argparse.Namespace, module: ir.Module) -> str:
