@@ -22,22 +22,8 @@ class IncompatibleJaxlibError(HlotagError):
     """The installed jaxlib cannot run hlotag's passes.
 
     Raised before any module changes. Either jaxlib's library lacks C functions of MLIR that hlotag calls, or a trial of them in a
-    child process failed.
-
-    Attributes:
-        missing: The names of the missing C functions; empty if the reason is another one.
-        reason: The part of the message that gives the reason.
+    child process failed; the message has the reason.
     """
-
-    def __init__(self, message: str, missing: Sequence[str] = (), reason: str = "") -> None:
-        # All arguments, so that the error survives pickling.
-        super().__init__(message, tuple(missing), reason)
-        self.missing = tuple(missing)
-        self.reason = reason or message
-
-    def __str__(self) -> str:
-        """The message."""
-        return printable(self.args[0], keep="\n\t")
 
 
 class ArgumentError(HlotagError, TypeError, ValueError):

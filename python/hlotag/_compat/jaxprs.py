@@ -56,7 +56,7 @@ class Primal(Marker):
 
 
 @dataclass(slots=True, unsafe_hash=True)
-class _Mark:
+class Mark:
     """An element of a name stack that prefixes the next one, so that removing the mark leaves JAX's own name."""
 
     text: str
@@ -152,16 +152,6 @@ def scope_of(element: Any) -> str | None:
     return element.name if element.__class__ is Scope else None
 
 
-def new_scope(name: str) -> Any:
-    """A scope, as an element of a name stack."""
-    return Scope(name)
-
-
-def new_mark(text: str) -> Any:
-    """A mark, as an element of a name stack."""
-    return _Mark(text)
-
-
 def replace(equation: Any, context: Any, elements: Sequence[Any], params: Mapping[str, Any]) -> Any:
     """A copy of an equation with another context, other elements of its name stack and other parameters."""
     source = SourceInfo(equation.source_info.traceback, NameStack(tuple(elements)))
@@ -173,9 +163,7 @@ def is_value_tag(equation: Any) -> bool:
     return equation.primitive is VALUE_TAG
 
 
-@functools.lru_cache(maxsize=4096)
-def _is_users(filename: str) -> bool:
-    return is_user_filename(filename)
+_is_users = functools.lru_cache(maxsize=4096)(is_user_filename)
 
 
 def frames_of(equation: Any) -> Iterator[tuple[str, int, int]]:

@@ -37,6 +37,7 @@ HloModule, XlaComputation = _hlo.HloModule, _hlo.XlaComputation
 parse_hlo = _hlo.hlo_module_from_text
 hlo_to_stablehlo = _jax.mlir.hlo_to_stablehlo
 make_cpu_client = xla_client.make_cpu_client
+ir_context = make_ir_context
 # Takes any client, not only JAX's own. `jax.device_put` would change the dtype of 64-bit data.
 put_on_device = xla_client.batched_device_put
 
@@ -65,11 +66,6 @@ def read_assigned_ids(assignment: Any) -> list[int]:
     by_computation = re.findall(r"Computation\d+\{([^}]*)\}", str(assignment))
     columns = [[int(number) for number in re.findall(r"\d+", ids)] for ids in by_computation]
     return [number for replica in zip(*columns, strict=True) for number in replica]
-
-
-def ir_context() -> Any:
-    """Makes an MLIR context as JAX does for programs."""
-    return make_ir_context()
 
 
 def compile_arguments(lowered: jax.stages.Lowered) -> dict[str, Any]:

@@ -15,10 +15,6 @@ from hlotag.errors import HlotagError
 _VERDICTS = {"effect": Verdict.REFUSED, "no-difference": Verdict.SAME}
 
 
-class ConditionError(HlotagError):
-    """A condition of `--fail-if` is malformed."""
-
-
 @dataclass(frozen=True)
 class Condition:
     """A condition that makes `hlotag audit` fail.
@@ -37,16 +33,16 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """Reads a condition such as `lost:_scheduling_group_id`. Raises ConditionError if it is malformed."""
+        """Reads a condition such as `lost:_scheduling_group_id`. Raises HlotagError if it is malformed."""
         states, colon, tag = text.partition(":")
         key, equals, value = tag.partition("=")
         if not states or (colon and not key) or (equals and not value):
-            raise ConditionError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
+            raise HlotagError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
         named = [name.strip() for name in states.split(",")]
         known = {name: {name} for name in (*TagState, "dropped", *_VERDICTS, "absent")}
         known["attention"] = {TagState.LOST}
         if unknown := [repr(name) for name in named if name not in known]:
-            raise ConditionError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
+            raise HlotagError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
         return cls(text, frozenset().union(*map(known.__getitem__, named)), key or "*", value or "*")
 
     def violations(self, audit: Audit) -> list[str]:

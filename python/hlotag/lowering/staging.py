@@ -313,7 +313,7 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     # JAX also calls this for each equation that it evaluates. Then all values are text already.
     metadata = backward_rules.settle_inherited(metadata)
     for value in metadata.values():
-        if type(value) is not str and not isinstance(value, marks.OwnValue):
+        if type(value) is not str and not isinstance(value, marks.Reserved):
             break
     else:
         return metadata

@@ -64,5 +64,5 @@ def _read_offsets(found: Library) -> dict[str, int]:
         raise incompatible(found, str(error)) from error
     names = {name: next((n for n in (name, *RENAMED.get(name, ())) if n in known), None) for name in required}
     if missing := sorted(name for name, other in names.items() if other is None):
-        raise incompatible(found, f"it lacks functions of MLIR's C API that hlotag calls: {list_some(missing, 5)}", missing)
+        raise incompatible(found, f"it lacks functions of MLIR's C API that hlotag calls: {list_some(missing, 5)}")
     return {name: known[other] for name, other in names.items() if other is not None}

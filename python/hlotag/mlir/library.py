@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlotag._compat.bindings import extension_path
@@ -43,12 +42,11 @@ def find_library() -> Library:
     return Library(version, path)
 
 
-def incompatible(found: Library | str, reason: str, missing: Sequence[str] = ()) -> IncompatibleJaxlibError:
+def incompatible(found: Library | str, reason: str) -> IncompatibleJaxlibError:
     """Makes the error for a jaxlib that cannot be used, with the reason and what to install."""
-    message = (
+    return IncompatibleJaxlibError(
         f"hlotag cannot work with this jaxlib.\n  found: jaxlib {found}\n  reason: {reason}\n"
         f"  supported: the official wheels of jaxlib {SUPPORTED_JAXLIB} for Linux\n"
         "  what to do: install jaxlib from PyPI (pip install --force-reinstall 'jax>=0.10.2,<0.13'), or, if yours is newer, "
         "a newer hlotag"
     )
-    return IncompatibleJaxlibError(message, missing, reason)

@@ -19,13 +19,7 @@ from hlotag.tagging.state import active
 
 
 class _Thread(threading.local):
-    """What one thread does.
-
-    Attributes:
-        outside: The metadata outside of each backward rule that is open, outermost first.
-    """
-
-    outside: tuple[Mapping[str, Any], ...] = ()
+    outside: tuple[Mapping[str, Any], ...] = ()  # The metadata outside of each backward rule that is open, outermost first.
 
 
 _thread = _Thread()

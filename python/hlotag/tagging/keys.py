@@ -50,6 +50,17 @@ def as_text(value: Any) -> str:
         raise TagError(f"a value of {value.bit_length()} bits is too long for a tag: {error}") from None
 
 
+def text_of_entry(key: Any, value: Any) -> str:
+    """The text of the value that a user gives for a key. Raises TagError for what is no key, and for a value without a text."""
+    if not isinstance(key, str) or not key:
+        raise TagError(f"a key must be a non-empty string, got {show(key)} of type {type(key).__name__}")
+    if not isinstance(value, (str, bool, int, float)):
+        raise TagError(
+            f"key {key!r}: metadata values must be str, bool, int or float, got {type(value).__name__}; convert it with str()"
+        )
+    return as_text(value)
+
+
 def lookup(name: str) -> Key | None:
     """Looks up a key, or its reserved family. None for a free key: any text is legal, and derived operations get it too."""
     if (found := known_keys().get(name) or _registered.get(name)) is not None:

@@ -20,22 +20,19 @@ if TYPE_CHECKING:
     from jaxlib.mlir import ir
 
 
-class OwnValue:
-    """A value that only hlotag puts into equation contexts. It equals no value of a user's."""
-
-    def __str__(self) -> str:
-        return ""
-
-
 @dataclass(frozen=True)
-class Reserved(OwnValue):
-    """The value of an entry that says what derived operations get, or that a key was removed.
+class Reserved:
+    """The value of an entry that only hlotag puts into equation contexts. It equals no value of a user's.
 
     Attributes:
-        text: The value; None if the key is removed.
+        text: What derived operations get; None if the key is removed.
     """
 
     text: str | None
+
+    def __str__(self) -> str:
+        """What JAX attaches where hlotag has no part in lowering."""
+        return ""
 
 
 # The entries `GRAD + key` and `REMAT + key` hold the value of `key` on derived and on recomputed ops, a `Reserved`.
@@ -67,7 +64,7 @@ def key_of(name: str) -> str:
 
 def without_reserved(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """The entries that JAX may attach; the same object if these are all."""
-    plain = {key: value for key, value in metadata.items() if not isinstance(value, OwnValue)}
+    plain = {key: value for key, value in metadata.items() if not isinstance(value, Reserved)}
     return metadata if len(plain) == len(metadata) else plain
 
 
@@ -114,10 +111,8 @@ def entries_of(metadata: Mapping[str, Any]) -> tuple[Entries, Entries, Entries |
     grad: Entries = {}
     remat: Entries = {}
     for key, value in metadata.items():
-        if not isinstance(value, OwnValue):
+        if not isinstance(value, Reserved):
             forward[key] = as_text(value)
-        elif not isinstance(value, Reserved):
-            continue
         elif key.startswith(GRAD):
             grad[key.removeprefix(GRAD)] = value.text
         elif key.startswith(REMAT):

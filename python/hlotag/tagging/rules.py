@@ -219,11 +219,7 @@ def _check_entries(attrs: Mapping[str, Any], captures: tuple[str, ...]) -> dict[
     """Entries as text. A value with a name in braces is checked when the name has a text."""
     texts: dict[str, str] = {}
     for key, value in attrs.items():
-        if not isinstance(key, str) or not key:
-            raise TagError(f"a key must be a non-empty string, got {show(key)}")
-        if not isinstance(value, (str, bool, int, float)):
-            raise TagError(f"key {key!r}: a value must be a str, bool, int or float, got {type(value).__name__}")
-        texts[key] = text = keys.as_text(value)
+        texts[key] = text = keys.text_of_entry(key, value)
         if not any(f"{{{name}}}" in text for name in captures):
             keys.check(key, text)
     return texts

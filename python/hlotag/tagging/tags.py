@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from hlotag import _compat
-from hlotag._util.arguments import check_choice, show
+from hlotag._util.arguments import check_choice
 from hlotag._util.forks import free_in_children
 from hlotag._util.identity import ByIdentity
 from hlotag.errors import TagDroppedWarning, TagError, TagIgnoredWarning
@@ -277,23 +277,12 @@ def as_metadata(attrs: Mapping[str, Any], *, removable: bool = False, name: str 
         raise TagError(f"{name} must be a mapping of keys to values, got {type(attrs).__name__}")
     metadata: dict[str, str | None] = {}
     for key, value in attrs.items():
-        if not isinstance(key, str) or not key:
-            raise TagError(f"a key must be a non-empty string, got {show(key)} of type {type(key).__name__}")
-        if value is None and removable:
+        if value is None and removable and key and isinstance(key, str):
             metadata[key] = None
             continue
-        plain = value.item() if isinstance(value, np.generic) else value
-        if not isinstance(plain, (str, bool, int, float)):
-            raise _no_text(key, value)
-        metadata[key] = text = as_text(plain)
+        metadata[key] = text = keys.text_of_entry(key, value.item() if isinstance(value, np.generic) else value)
         keys.check(key, text)
     return metadata
-
-
-def _no_text(key: str, value: Any) -> TagError:
-    return TagError(
-        f"key {key!r}: metadata values must be str, bool, int or float, got {type(value).__name__}; convert it with str()"
-    )
 
 
 def _is_hashable(value: Any) -> bool:
@@ -313,7 +302,7 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
     entries: dict[str, Any] = {}
     for key, value in metadata.items():
         if value is None or not _is_hashable(value):  # JAX accepts hashable values and writes their text.
-            raise _no_text(key, value)
+            keys.text_of_entry(key, value)  # Raises.
         entries[key] = text = as_text(value)
         check = keys.check if key.startswith("hlotag.") else keys.check_value
         check(key, text)

@@ -77,7 +77,7 @@ class _Decision:
         """The copy of the equation."""
         elements = tuple(each for each in self.elements if each.__class__ is not _compat.jaxprs.Primal)
         if self.mark:
-            elements += (_compat.jaxprs.new_mark(self.mark),)
+            elements += (_compat.jaxprs.Mark(self.mark),)
         params = equation.params
         if self.inner:
             params = _compat.jaxprs.with_inner(equation, lambda jaxpr: self.inner[id(jaxpr)])
@@ -247,11 +247,11 @@ class Walk:
             if (text := escape(scope)) == scope:
                 return element
             self.has_escapes = True
-            return _compat.jaxprs.new_scope(text)
+            return _compat.jaxprs.Scope(text)
         if element is not BACKWARD_RULE:
             return element
         self.has_marks = True
-        return _compat.jaxprs.new_mark(_OF_BACKWARD_RULE)
+        return _compat.jaxprs.Mark(_OF_BACKWARD_RULE)
 
     def _end(self, place: _Place, equation: Any) -> _Place:
         """The place of an equation in a jaxpr that begins at a place."""
