@@ -40,8 +40,9 @@ from train_module import lower
 import hlotag
 from hlotag import _core
 from hlotag._compat.bindings import capsule
-from hlotag.lowering.staging import without_passes
+from hlotag.lowering.staging import under
 from hlotag.mlir import connection
+from hlotag.tagging.state import Stage, unique
 
 HERE = pathlib.Path(__file__).parent
 PLUGIN = HERE.parent / "build" / "dev" / "cpp" / "plugin" / "libhlotag_mlir_opt.so"  # tools/mlir_opt.sh builds it
@@ -110,7 +111,7 @@ def through_process(command: list[str], module: ir.Module) -> None:
 
 def inputs(layers: int) -> tuple[ir.Module, ir.Module]:
     """The lowered training step, as JAX alone lowers it, and with marks and the table of tags, before any pass."""
-    with without_passes():
+    with under(unique(Stage("", ""))):
         marked = lower(layers).compiler_ir()
     with hlotag.stage(None):
         return lower(layers).compiler_ir(), marked

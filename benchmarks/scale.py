@@ -18,10 +18,11 @@ from jaxlib.mlir import ir
 from train_module import lower
 
 import hlotag
-from hlotag.lowering.staging import without_passes
+from hlotag.lowering.staging import under
 from hlotag.mlir.modules import parse_module, to_bytecode
 from hlotag.passes.pipeline import run_and_report
 from hlotag.passes.rules import Rule, attach
+from hlotag.tagging.state import Stage, unique
 
 LAYERS = 22  # about 10,000 operations
 RULES = [
@@ -44,7 +45,7 @@ CASES = {
 
 
 def _lowered(layers: int) -> tuple[bytes, int]:
-    with without_passes():
+    with under(unique(Stage("", ""))):
         module = lower(layers).compiler_ir()
     count = 0
 

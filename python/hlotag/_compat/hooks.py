@@ -13,7 +13,6 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from jax._src import cache_key, compiler, core, xla_metadata_lib
-from jax._src.core import Primitive
 from jax._src.interpreters import ad, mlir
 
 from hlotag import _core
@@ -34,12 +33,10 @@ class Purpose(NamedTuple):
     Attributes:
         use: What hlotag needs the wrapper for.
         without: What would be lost without it.
-        issue: The address of the upstream issue that asks for a public hook; empty if there is none.
     """
 
     use: str
     without: str
-    issue: str = ""
 
 
 STAGES = _core.Switch()
@@ -80,21 +77,11 @@ class Patch:
         self, owner: Any, name: Any, parameters: str, wrap: Callable[[Any], Any], purpose: Purpose, *, rules: str = ""
     ) -> None:
         self.purpose = purpose
-        self._owner, self._name, self._wrap, self._rules = owner, name, wrap, rules
+        self.owner, self.name, self.rules, self._wrap = owner, name, rules, wrap
         with explain():
             _check_parameters(self._function(), parameters.split(", "))
         self._untouched = self.there()
         self._below: tuple[Any, ...] | None = None
-
-    @property
-    def target(self) -> str:
-        """The path of the attribute: `jax._src.pjit._infer_params`."""
-        if self._rules:
-            return f"jax._src.interpreters.{self._rules}[{self._name.name}_p]"
-        if isinstance(self._owner, Primitive):
-            return f"{self._owner.name}_p.{self._name}"
-        module = getattr(self._owner, "__module__", "")
-        return ".".join(part for part in (module, getattr(self._owner, "__qualname__", self._owner.__name__), self._name) if part)
 
     def install(self) -> None:
         """Installs the wrapper, unless it is in place; again if someone has put back what was there before."""
@@ -103,17 +90,17 @@ class Patch:
             return
         self._below = (there, self._untouched)
         wrapper = self._wrap(self._function())
-        if self._rules:
-            self._owner[self._name] = wrapper
+        if self.rules:
+            self.owner[self.name] = wrapper
         else:
-            setattr(self._owner, self._name, wrapper)
+            setattr(self.owner, self.name, wrapper)
 
     def there(self) -> Any:
         """What is in place now; None for an inherited attribute."""
-        return (self._owner if self._rules else vars(self._owner)).get(self._name)
+        return (self.owner if self.rules else vars(self.owner)).get(self.name)
 
     def _function(self) -> Any:
-        return self._owner[self._name] if self._rules else getattr(self._owner, self._name)
+        return self.owner[self.name] if self.rules else getattr(self.owner, self.name)
 
 
 def _check_parameters(function: Any, passed: list[str]) -> None:

@@ -12,6 +12,5 @@ def free_in_children(lock: Any) -> Any:
 
     What the lock guards must be usable at every point of a change.
     """
-    if hasattr(os, "register_at_fork"):  # Not on Windows.
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)
+    os.register_at_fork(after_in_child=lock._at_fork_reinit)
     return lock

@@ -185,11 +185,6 @@ def under(stage: Stage | None) -> AbstractContextManager[Any]:
     return nullcontext() if stage is None and active() is None else StageBlock(stage)
 
 
-def without_passes() -> AbstractContextManager[None]:
-    """A block in which lowered modules keep their marks, for tests and benchmarks that run passes by hand."""
-    return under(unique(Stage("", "")))
-
-
 def _make(
     pipeline: str,
     rules: Iterable[Rule],

@@ -50,15 +50,13 @@ def list_passes() -> list[PassInfo]:
         >>> [option.name for option in passes["hlotag-strip"].options]
         ['keys']
     """
+    folder = Path(__file__).with_name("descriptions")
     return [
-        replace(info, description=_described(info.name)) if info.name.startswith("hlotag-") else info
+        replace(info, description=(folder / f"{info.name}.md").read_text(encoding="utf-8"))
+        if info.name.startswith("hlotag-")
+        else info
         for info in syntax.known_passes().values()
     ]
-
-
-def _described(name: str) -> str:
-    """The Markdown about one of hlotag's own passes."""
-    return (Path(__file__).with_name("descriptions") / f"{name}.md").read_text(encoding="utf-8")
 
 
 def run_passes(
@@ -161,7 +159,7 @@ def _write_like(source: bytes, module: ir.Module) -> bytes:
 
 def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[Diagnostic]:
     """As `run_and_report`, but reports warnings, returns the diagnostics, and raises PassError if a pass failed."""
-    connection.ensure()  # In a stage of `without_passes` and in an audit of a file, nothing has connected yet.
+    connection.ensure()  # In a stage without passes and in an audit of a file, nothing has connected yet.
     result = run_and_report(module, pipeline, **options)
     if not result.ok:
         raise PassError(result.failing_pass, result.diagnostics) from result.exception

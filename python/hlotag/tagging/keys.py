@@ -9,7 +9,7 @@ import enum
 import functools
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
 from hlotag._util.arguments import check_choice, check_text, elements_of, show
@@ -132,16 +132,13 @@ def backend_of(platform: str) -> str:
     return "gpu" if platform.lower() in ("cuda", "gpu", "rocm") else platform if platform in BACKENDS else ""
 
 
-def find_dropped(names: Iterable[str]) -> list[str]:
-    """The keys in `names` that derived operations do not get by default."""
-    return [name for name in names if (key := lookup(name)) is not None and key.derived == "drop"]
-
-
 def derive(attrs: Mapping[str, str], grad: Grad) -> dict[str, str | None]:
     """What the operations have that an argument such as `grad=` is for; None for a key that is taken away."""
     if isinstance(grad, Mapping):
         return dict.fromkeys(attrs) | dict(grad)
-    dropped = find_dropped(attrs) if grad is BY_KEY else attrs if grad == "drop" else ()
+    dropped: Collection[str] = attrs if grad == "drop" else ()
+    if grad is BY_KEY:
+        dropped = [name for name in attrs if (key := lookup(name)) is not None and key.derived == "drop"]
     return {key: None if key in dropped else text for key, text in attrs.items()}
 
 
