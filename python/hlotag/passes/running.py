@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hlotag._util.arguments import did_you_mean
 from hlotag.errors import ArgumentError, Diagnostic
 from hlotag.mlir.modules import copy_of, exchange
 from hlotag.passes import python_passes, syntax
@@ -163,7 +164,7 @@ def _manager(element: Element, module: ir.Module, verify: bool) -> Any:
     try:
         manager = PassManager.parse(f"builtin.module({element.foreign})", module.context)
     except ValueError as error:
-        hint = "".join(f"\nhlotag has a pass {name!r}" for name in syntax.nearest(element.foreign, 1))
+        hint = did_you_mean(element.foreign, syntax.known_passes(), 0.8)
         if any(name in element.foreign for name in syntax.known_passes()):
             hint = "\nhlotag's passes, and those registered with it, run on the top-level builtin.module"
         raise ArgumentError(f"MLIR rejects '{element.foreign}': {str(error).rstrip()}{hint}") from None

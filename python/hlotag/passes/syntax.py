@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hlotag._util.arguments import show
+from hlotag._util.arguments import did_you_mean, show
 from hlotag.errors import ArgumentError
 
 Value = bool | int | float | str | list[str]
@@ -130,11 +129,6 @@ def join(elements: Sequence[Element]) -> str:
     return f"{_ANCHOR}({text})" if len(elements) == 1 and elements[0].name == _ANCHOR else text
 
 
-def nearest(word: str, limit: int = 3) -> list[str]:
-    """The passes that are spelled like `word`, nearest first."""
-    return difflib.get_close_matches(word, list(known_passes()), n=limit, cutoff=0.8)
-
-
 def write(value: Value) -> str:
     """The text of an option's value in a pipeline."""
     if isinstance(value, bool):
@@ -188,10 +182,8 @@ def _element(text: str) -> Element:
     if not name.startswith("hlotag-") and name not in known_passes():
         return Element(name, None, text)
     if (info := known_passes().get(name)) is None:
-        near = " or ".join(nearest(name))
-        raise ArgumentError(
-            f"unknown pass {name!r}" + (f"; did you mean {near}?" if near else f"; the passes: {', '.join(known_passes())}")
-        )
+        meant = did_you_mean(name, known_passes(), 0.8)
+        raise ArgumentError(f"unknown pass {name!r}" + (meant or f"; the passes: {', '.join(known_passes())}"))
     rest = text[len(name) :].strip()
     if rest and not (rest.startswith("{") and rest.endswith("}")):
         raise ArgumentError(f"expected ',' or options in '{{...}}' after {name}, found {rest!r}")
