@@ -64,7 +64,7 @@ for _ in range(2):
     except hlotag.IncompatibleJaxlibError as error:
         assert "found: jaxlib" in str(error) and "what to do: install jaxlib from PyPI" in str(error)
         assert not _core.is_installed()
-        reasons.append(str(error).split("reason: ")[1].split("\n  supported")[0])
+        reasons.append(str(error).split("reason: ")[1].split("\\n  supported")[0])
 assert len(set(reasons)) <= 1 and len(reasons) in (0, 2)
 print(json.dumps(reasons[:1]))
 """
