@@ -6,6 +6,7 @@
 
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/analysis/provenance.h"
+#include "hlotag/analysis/scope_pattern.h"
 #include "hlotag/capi/table.h"
 #include "hlotag/ir/nesting.h"
 #include "hlotag/pass/run.h"
@@ -192,6 +193,20 @@ void bindAnalyses(nb::module_ &m) {
       "The scopes in a name of JAX's, and the phase: empty if not differentiated.");
   m.def("provenance", &provenance, nb::arg("module"),
         "The origin of each operation: (scope, phase, file, line).");
+  using analysis::ScopePattern;
+  nb::class_<ScopePattern>(m, "ScopePattern", "A pattern of successive elements of a scope path.")
+      .def(nb::init<std::string_view>(), nb::arg("pattern"))
+      .def(
+          "advance",
+          [](ScopePattern &self, ScopePattern::State state, std::string_view scope) {
+            state = self.next(state, scope);
+            const analysis::Bindings *match = self.matchAt(state);
+            return nb::make_tuple(state,
+                                  match ? nb::object(nb::tuple(nb::cast(*match))) : nb::none());
+          },
+          nb::arg("state"), nb::arg("scope"),
+          "The state after a scope, which may have several elements, from the one before it; 0 is "
+          "that of the empty path. And the texts of names, if a match ends in the scope.");
 }
 
 } // namespace

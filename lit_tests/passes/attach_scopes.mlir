@@ -3,6 +3,7 @@
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_*\", unless = [{scope = \"layer_1\"}, {op = \"tanh\", function = \"f\"}], attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=UNLESS
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_*\", attrs = {k = \"f\"}, grad = {k = \"d\"}, remat = {k = \"r\"}}]"}' | FileCheck %s --check-prefix=REMAT
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"add\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=BODY --implicit-check-not='k = "v"' --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"s?\", attrs = {k = \"v\"}}, {function = \"?\", attrs = {l = \"v\"}}]"}' | FileCheck %s --check-prefix=ONE
 
 // A name in braces is text of one element, for values.
 // NAME-LABEL: func.func @f
@@ -47,4 +48,14 @@ func.func @reduction(%x: tensor<4xf32>, %zero: tensor<f32>) -> tensor<f32> {
     stablehlo.return %1 : tensor<f32>
   }) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
   return %0 : tensor<f32>
+}
+
+// `?` is a character, of any number of bytes.
+// ONE-LABEL: func.func @"\C3\A9"
+// ONE-NEXT: stablehlo.sine %arg0 {mhlo.frontend_attributes = {k = "v", l = "v"}} : tensor<f32>
+// ONE-NEXT: stablehlo.cosine %0 {mhlo.frontend_attributes = {l = "v"}} : tensor<f32>
+func.func @"\C3\A9"(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/sé/sin")
+  %1 = stablehlo.cosine %0 : tensor<f32> loc("jit(f)/séé/cos")
+  return %1 : tensor<f32>
 }

@@ -3,8 +3,7 @@
 // Which operations does a rule select, and which entries does it give them?
 #pragma once
 
-#include "scope_pattern.h"
-
+#include "hlotag/analysis/scope_pattern.h"
 #include "hlotag/ir/ir.h"
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scope_pattern.h"
+#include "hlotag/analysis/scope_pattern.h"
 
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/ir/support.h"
@@ -8,47 +8,62 @@
 
 namespace hlotag::analysis {
 
+/// Removes the first character from `text`, and returns it.
+static std::string_view takeCharacter(std::string_view &text) {
+  std::string_view character = text.substr(0, ir::characterSize(text));
+  text.remove_prefix(character.size());
+  return character;
+}
+
 ScopePattern::ScopePattern(std::string_view pattern) {
   while (ir::startsWith(pattern, "**/"))
     pattern.remove_prefix(3);
   while (pattern.size() > 3 && ir::endsWith(pattern, "/**"))
     pattern.remove_suffix(3);
-  for (size_t at = 0; at < pattern.size(); ++at) {
-    size_t end = pattern[at] == '{' ? pattern.find('}', at) : std::string_view::npos;
+  while (!pattern.empty()) {
+    size_t end = pattern[0] == '{' ? pattern.find('}') : std::string_view::npos;
     if (end == std::string_view::npos) {
-      tokens_.push_back({pattern[at], {}});
+      tokens_.push_back({std::string(takeCharacter(pattern)), {}});
     } else {
-      tokens_.push_back({0, std::string(pattern.substr(at + 1, end - at - 1))});
-      at = end;
+      tokens_.push_back({{}, std::string(pattern.substr(1, end - 1))});
+      pattern.remove_prefix(end + 1);
     }
   }
-  tokens_.push_back({'/', {}}); // the end of an element
+  tokens_.push_back({"/", {}}); // the end of an element
+  numberOf({{Thread()}, {}});
 }
 
 bool ScopePattern::Thread::isBinding(const Token &token) const {
-  return !token.name.empty() && !bindings.empty() && bindings.back().first == token.name;
+  return token.text.empty() && !bindings.empty() && bindings.back().first == token.name;
 }
 
-void ScopePattern::add(std::vector<Thread> &threads, Thread thread) {
+void ScopePattern::add(Threads &threads, Thread thread) {
   if (std::find(threads.begin(), threads.end(), thread) == threads.end())
     threads.push_back(std::move(thread));
 }
 
+ScopePattern::State ScopePattern::numberOf(Reached reached) {
+  auto [known, isNew] = numbers_.try_emplace(std::move(reached), State(states_.size()));
+  if (isNew)
+    states_.push_back(&known->first);
+  return known->second;
+}
+
 /// Adds the threads that `thread` becomes by `character`.
-void ScopePattern::step(Thread thread, char character, std::vector<Thread> &after) const {
+void ScopePattern::step(Thread thread, std::string_view character, Threads &after) const {
   for (; thread.next < tokens_.size(); ++thread.next) {
     const Token &token = tokens_[thread.next];
-    if (token.character == '*') {
+    if (token.text == "*") {
       add(after, thread);
       continue; // A star may be empty.
     }
-    if (token.name.empty()) {
-      if (token.character == '?' || token.character == character)
+    if (!token.text.empty()) {
+      if (token.text == "?" || token.text == character)
         add(after, {thread.next + 1, thread.bindings});
       return;
     }
     bool isLonger = thread.isBinding(token);
-    if (character != '/') {
+    if (character != "/") {
       Thread longer = thread;
       if (!isLonger)
         longer.bindings.emplace_back(token.name, std::string());
@@ -60,22 +75,24 @@ void ScopePattern::step(Thread thread, char character, std::vector<Thread> &afte
   }
 }
 
-ScopePattern::State ScopePattern::next(const State &outer, std::string_view element) const {
-  State state = outer;
-  auto read = [&](char character) {
-    std::vector<Thread> after;
-    for (Thread &thread : state.threads)
-      step(std::move(thread), character, after);
-    auto ended = std::find_if(after.begin(), after.end(),
-                              [&](const Thread &thread) { return thread.next == tokens_.size(); });
-    if (ended != after.end())
-      state.match = ended->bindings;
-    state.threads = std::move(after);
+ScopePattern::State ScopePattern::next(State before, std::string_view elements) {
+  Reached reached{states_[before]->threads, {}};
+  auto isEnded = [&](const Thread &thread) { return thread.next == tokens_.size(); };
+  auto read = [&](std::string_view character) {
+    Threads &threads = reached.threads, from = std::exchange(threads, {});
+    for (Thread &thread : from)
+      step(std::move(thread), character, threads);
+    if (character != "/")
+      return;
+    if (auto ended = std::find_if(threads.begin(), threads.end(), isEnded); ended != threads.end())
+      reached.match = ended->bindings;
+    threads.erase(std::remove_if(threads.begin(), threads.end(), isEnded), threads.end());
+    add(threads, {});
   };
-  std::for_each(element.begin(), element.end(), read);
-  read('/');
-  add(state.threads, {});
-  return state;
+  while (!elements.empty())
+    read(takeCharacter(elements));
+  read("/");
+  return numberOf(std::move(reached));
 }
 
 PathId Scopes::named(PathId path) {
@@ -92,26 +109,26 @@ PathId Scopes::named(PathId path) {
   return names;
 }
 
-const ScopePattern::State &Scopes::stateAfter(Known &known, PathId named) {
+Scopes::After Scopes::stateAfter(Known &known, PathId named) {
   std::vector<PathId> unknown;
   for (; named && !known.states.find(named); named = names_.outer(named))
     unknown.push_back(named);
-  ScopePattern::State state = named ? *known.states.find(named) : ScopePattern::State();
+  After after = named ? *known.states.find(named) : After();
   for (; !unknown.empty(); unknown.pop_back()) {
-    named = unknown.back();
-    state = known.pattern.next(state, names_.element(named));
-    *known.states.insert(named).first = state;
+    after.state = known.pattern.next(after.state, names_.element(unknown.back()));
+    if (const Bindings *match = known.pattern.matchAt(after.state))
+      after.match = match;
+    *known.states.insert(unknown.back()).first = after;
   }
-  return *known.states.find(named);
+  return after;
 }
 
 const Bindings *Scopes::match(const std::string &pattern, PathId path) {
   Known &known = known_.try_emplace(pattern, Known{ScopePattern(pattern)}).first->second;
-  PathId names = named(path);
-  if (!names && !known.states.find(0)) // An operation without scopes has one that is empty.
-    *known.states.insert(0).first = known.pattern.next({}, "");
-  const ScopePattern::State &state = names ? stateAfter(known, names) : *known.states.find(0);
-  return state.match ? &*state.match : nullptr;
+  if (PathId names = named(path))
+    return stateAfter(known, names).match;
+  // An operation without scopes has one that is empty.
+  return known.pattern.matchAt(known.pattern.next(0, ""));
 }
 
 std::string substitute(std::string text, const Bindings &bindings) {

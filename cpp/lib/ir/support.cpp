@@ -17,7 +17,10 @@ bool globMatch(std::string_view pattern, std::string_view text) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
       mark = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+    } else if (p < pattern.size() && pattern[p] == '?') {
+      ++p;
+      t += characterSize(text.substr(t));
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
       ++p, ++t;
     } else if (star != std::string_view::npos) {
       p = star + 1;

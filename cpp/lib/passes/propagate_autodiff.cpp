@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "analysis/scope_pattern.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
+#include "hlotag/analysis/scope_pattern.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 

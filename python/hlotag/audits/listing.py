@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from hlotag._core import ScopePattern
 from hlotag.audits.grouping import Values, read_values
 from hlotag.audits.model import Findings, Instruction, Op
 from hlotag.errors import ArgumentError
-from hlotag.tagging.scope_patterns import ScopePattern, bind_source, matches
+from hlotag.tagging.scope_patterns import bind_source, matches
 
 ORDERS = ("work", "program", "schedule")
 
@@ -72,7 +73,7 @@ def _condition(text: str) -> Callable[[Listed], bool]:
     pattern = pattern or "*"
     if name == "scope":
         scope = ScopePattern(pattern)
-        return lambda each: scope.advance((), each.instruction.scope)[1] is not None
+        return lambda each: scope.advance(0, each.instruction.scope)[1] is not None
     if name == "source":
         return lambda each: each.op is not None and bind_source(pattern, each.op.file, each.op.line, 0) is not None
     fields: dict[str, Callable[[Listed], str]] = {

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from hlotag._core import ScopePattern
 from hlotag._util.groups import group
 from hlotag.hlo import opcodes
 from hlotag.hlo.join import join
@@ -14,7 +15,7 @@ from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins, place_of
 from hlotag.tagging import keys
 from hlotag.tagging.rules import Rule, bind_names
-from hlotag.tagging.scope_patterns import Bindings, ScopePattern, bind_source, matches
+from hlotag.tagging.scope_patterns import Bindings, bind_source, matches
 
 Ids = tuple[int, ...]
 
@@ -170,5 +171,5 @@ def _match(patterns: Mapping[str, str], collective: Inserted) -> Bindings | None
     of_source = bind_source(patterns["source"], *collective.source) if "source" in patterns else ()
     of_scope: Bindings | None = ()
     if "scope" in patterns:
-        of_scope = ScopePattern(patterns["scope"]).advance((), collective.scope)[1] if collective.scope else None
+        of_scope = ScopePattern(patterns["scope"]).advance(0, collective.scope)[1] if collective.scope else None
     return None if of_source is None or of_scope is None else of_source + of_scope

@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hlotag._core import ScopePattern
 from hlotag._util.forks import free_in_children
 from hlotag.errors import TagIgnoredWarning
 from hlotag.tagging.rules import PATTERNS, Rule, bind_names
-from hlotag.tagging.scope_patterns import Bindings, ScopePattern, Thread, bind, bind_source
+from hlotag.tagging.scope_patterns import Bindings, bind, bind_source
 from hlotag.tagging.warning import warn_at
 
 # A frame of user code: file, line, column.
@@ -32,7 +33,7 @@ class Path:
     """What the rules see of the path to an equation.
 
     Attributes:
-        threads: By pattern of a scope, how far its automaton is; only patterns that have begun.
+        states: By pattern of a scope, the state of its automaton; only patterns that have begun.
         met: By pattern of a scope, function or caller, its deepest match.
         source: By pattern of a source, its match with the innermost line.
         scopes: The number of scopes.
@@ -41,7 +42,7 @@ class Path:
         settled: The rules that matched before a backward rule of the user's was called.
     """
 
-    threads: tuple[tuple[int, tuple[Thread, ...]], ...] = ()
+    states: tuple[tuple[int, int], ...] = ()
     met: tuple[tuple[int, Met], ...] = ()
     source: tuple[tuple[int, Met], ...] = ()
     scopes: int = 0
@@ -149,14 +150,14 @@ class RuleSet:
 
     def extend_scope(self, path: Path, scope: str) -> Path:
         """The path within a scope."""
-        before, met, threads = dict(path.threads), dict(path.met), {}
+        before, met, states = dict(path.states), dict(path.met), {}
         depth = path.scopes + 1
         for number, pattern in self._scopes.items():
-            threads[number], bindings = pattern.advance(before.get(number, ()), scope)
+            states[number], bindings = pattern.advance(before.get(number, 0), scope)
             if bindings is not None:
                 met[number] = depth, bindings
-        after = tuple((number, each) for number, each in threads.items() if each)
-        return dataclasses.replace(path, threads=after, met=tuple(sorted(met.items())), scopes=depth)
+        after = tuple((number, state) for number, state in states.items() if state)
+        return dataclasses.replace(path, states=after, met=tuple(sorted(met.items())), scopes=depth)
 
     def enter_function(self, path: Path, *names: str) -> Path:
         """The path within a jitted function."""

@@ -14,8 +14,6 @@ _CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 Bindings = tuple[tuple[str, str], ...]
 """The text that each `{name}` stands for."""
-# A place in a pattern, and the text of its names so far.
-Thread = tuple[int, Bindings]
 
 
 def check_pattern(field: str, pattern: str) -> None:
@@ -71,75 +69,6 @@ def bind_source(pattern: str, file: str, line: int, column: int) -> Bindings | N
             if found is not None:
                 return found
     return None
-
-
-class ScopePattern:
-    """A pattern of successive elements of a scope path, matched element by element.
-
-    It is an automaton: `advance` takes the threads that an element left, and gives those of the next.
-
-    Args:
-        pattern: The pattern.
-    """
-
-    def __init__(self, pattern: str) -> None:
-        while pattern.startswith("**/"):
-            pattern = pattern[3:]
-        while len(pattern) > 3 and pattern.endswith("/**"):
-            pattern = pattern[:-3]
-        self.has_captures = bool(captures_in(pattern))
-        self._tokens = (*re.findall(_CAPTURE.pattern.replace("(", "(?:", 1) + r"|.", pattern, re.DOTALL), "/")
-
-    def advance(self, threads: tuple[Thread, ...], element: str) -> tuple[tuple[Thread, ...], Bindings | None]:
-        """Reads the text of a scope, which may have several elements.
-
-        Returns the threads after it, and the bindings of the last match that ended in it, or None.
-        """
-        found: Bindings | None = None
-        for part in element.split("/"):
-            threads = (*threads, (0, ()))
-            for character in part + "/":
-                threads = self._step(threads, character)
-            ended = next((bindings for place, bindings in threads if place == len(self._tokens)), None)
-            found = found if ended is None else ended
-            threads = tuple(thread for thread in threads if thread[0] < len(self._tokens))
-        return threads, found
-
-    def _step(self, threads: tuple[Thread, ...], character: str) -> tuple[Thread, ...]:
-        after: dict[Thread, None] = {}
-        for place, bindings in self._closure(threads):
-            if place == len(self._tokens):
-                continue
-            token = self._tokens[place]
-            if token == "*":
-                after[place, bindings] = None
-            elif len(token) > 1:  # a name in braces
-                if character != "/":
-                    after[place, _extend(bindings, token[1:-1], character)] = None
-            elif token in ("?", character):
-                after[place + 1, bindings] = None
-        return tuple(after)
-
-    def _closure(self, threads: tuple[Thread, ...]) -> dict[Thread, None]:
-        closed: dict[Thread, None] = {}
-        for place, bindings in threads:
-            at = place
-            closed[at, bindings] = None
-            # A star may be empty; a name has a character.
-            while at < len(self._tokens) and (self._tokens[at] == "*" or _is_bound(self._tokens[at], bindings)):
-                at += 1
-                closed[at, bindings] = None
-        return closed
-
-
-def _is_bound(token: str, bindings: Bindings) -> bool:
-    return len(token) > 1 and any(name == token[1:-1] for name, _ in bindings)
-
-
-def _extend(bindings: Bindings, name: str, character: str) -> Bindings:
-    if bindings and bindings[-1][0] == name:
-        return (*bindings[:-1], (name, bindings[-1][1] + character))
-    return (*bindings, (name, character))
 
 
 def substitute(text: str, bindings: Bindings) -> str:

@@ -35,6 +35,14 @@ inline bool endsWith(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
+/// Returns the size in bytes of the first character of UTF-8 text that is not empty.
+inline size_t characterSize(std::string_view text) {
+  size_t size = 1;
+  while (size < text.size() && (text[size] & '\xC0') == '\x80')
+    ++size;
+  return size;
+}
+
 /// Glob match of the whole text: `*` matches any run of characters, `?` any one.
 bool globMatch(std::string_view pattern, std::string_view text);
 

@@ -6,10 +6,12 @@
 
 #include "hlotag/analysis/paths.h"
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,20 +21,27 @@ namespace hlotag::analysis {
 using Bindings = std::vector<std::pair<std::string, std::string>>;
 
 /// A pattern for successive whole elements of a path. `*` matches any text, `?` one character, and
-/// a name in braces one character or more of one element.
+/// a name in braces one character or more of one element. It is an automaton, made as it is used:
+/// the walk over a program and the pass hlotag-attach advance it element by element.
 class ScopePattern {
 public:
   explicit ScopePattern(std::string_view pattern);
+  ScopePattern(ScopePattern &&) = default; // Copies would point into the original.
 
-  struct State;
-  /// Returns the state after a path, from that after the path without its last element.
-  State next(const State &outer, std::string_view element) const;
+  /// How far the pattern matches a path. Equal ones are one number; that of the empty path is 0.
+  using State = uint32_t;
+  /// Returns the state after a path with more elements, which `/` separates, from that before them.
+  State next(State before, std::string_view elements);
+  /// Returns the texts of the last match that ends in the elements that led to `state`, or null.
+  const Bindings *matchAt(State state) const {
+    return states_[state]->match ? &*states_[state]->match : nullptr;
+  }
 
 private:
-  /// An element of a pattern: a character, `*`, `?`, or a name in braces.
+  /// An element of a pattern.
   struct Token {
-    char character = 0;
-    std::string name; ///< without the braces; empty for a character
+    std::string text; ///< a character, `*` or `?`; empty for a name
+    std::string name; ///< without the braces
   };
   /// A way in which the pattern matches the text so far.
   struct Thread {
@@ -43,18 +52,26 @@ private:
     friend bool operator==(const Thread &a, const Thread &b) {
       return a.next == b.next && a.bindings == b.bindings;
     }
+    friend bool operator<(const Thread &a, const Thread &b) {
+      return std::tie(a.next, a.bindings) < std::tie(b.next, b.bindings);
+    }
   };
-  static void add(std::vector<Thread> &threads, Thread thread);
-  void step(Thread thread, char character, std::vector<Thread> &after) const;
+  using Threads = std::vector<Thread>; // those that come first win
+  struct Reached {
+    Threads threads;
+    std::optional<Bindings> match;
+
+    friend bool operator<(const Reached &a, const Reached &b) {
+      return std::tie(a.threads, a.match) < std::tie(b.threads, b.match);
+    }
+  };
+  static void add(Threads &threads, Thread thread);
+  void step(Thread thread, std::string_view character, Threads &after) const;
+  State numberOf(Reached reached);
 
   std::vector<Token> tokens_;
-};
-
-/// What is known of a pattern after a path: by default, after the empty one.
-struct ScopePattern::State {
-  std::vector<Thread> threads{Thread()};
-  /// The texts of the last match; none if there is no match.
-  std::optional<Bindings> match;
+  std::map<Reached, State> numbers_;
+  std::vector<const Reached *> states_; // in `numbers_`
 };
 
 /// The named scopes of paths, which leave out JAX's `while/body` and `cond/branch_1_fun`, and which
@@ -73,11 +90,15 @@ public:
   PathId named(PathId path);
 
 private:
+  struct After {
+    ScopePattern::State state = 0;
+    const Bindings *match = nullptr; ///< the last one
+  };
   struct Known {
     ScopePattern pattern;
-    ir::FlatMap<uint64_t, ScopePattern::State> states = {}; // by named path
+    ir::FlatMap<uint64_t, After> states = {}; // by named path
   };
-  const ScopePattern::State &stateAfter(Known &known, PathId named);
+  After stateAfter(Known &known, PathId named);
 
   const Paths &paths_;
   Paths names_;
