@@ -77,7 +77,7 @@ func.func @one(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4
 
 // -----
 
-// What is of another type is no exception.
+// The types of values tell which of two it is.
 // CHECK-LABEL: func.func @types(
 // CHECK-SAME: %[[ARG0:.*]]: tensor<4xf32>, %[[ARG1:.*]]: tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>, tensor<2xf32>) {
 func.func @types(%x: tensor<4xf32>, %g: tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>, tensor<2xf32>) {
@@ -87,7 +87,7 @@ func.func @types(%x: tensor<4xf32>, %g: tensor<2xf32>) -> (tensor<4xf32>, tensor
   %1 = stablehlo.slice %0 [0:2] : (tensor<4xf32>) -> tensor<2xf32> loc(#slice)
   // CHECK-NEXT: %[[V2:.*]] = stablehlo.exponential %[[V1]] {mhlo.frontend_attributes = {k = "w"}} : tensor<2xf32>
   %2 = stablehlo.exponential %1 {mhlo.frontend_attributes = {k = "w"}} : tensor<2xf32> loc(#mul)
-  // CHECK-NEXT: %[[V3:.*]] = stablehlo.multiply %[[ARG1]], %[[V2]] : tensor<2xf32>
+  // CHECK-NEXT: %[[V3:.*]] = stablehlo.multiply %[[ARG1]], %[[V2]] {mhlo.frontend_attributes = {k = "w"}} : tensor<2xf32>
   %3 = stablehlo.multiply %g, %2 : tensor<2xf32> loc(#tmul)
   // CHECK-NEXT: return %[[V0]], %[[V2]], %[[V3]] : tensor<4xf32>, tensor<2xf32>, tensor<2xf32>
   return %0, %2, %3 : tensor<4xf32>, tensor<2xf32>, tensor<2xf32>
@@ -129,7 +129,7 @@ func.func @sum(%x: tensor<4xf32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4
 
 // -----
 
-// A product derives from products of its line; what moves its operands derives from either.
+// A product derives from products of its line. Its transpose gives the cotangent of an operand.
 // CHECK-LABEL: func.func @product(
 // CHECK-SAME: %[[ARG0:.*]]: tensor<4x8xf32>, %[[ARG1:.*]]: tensor<8x8xf32>, %[[ARG2:.*]]: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) {
 func.func @product(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>) {
@@ -139,7 +139,7 @@ func.func @product(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %g: tensor<4x8xf32>
   %1 = stablehlo.tanh %0 {mhlo.frontend_attributes = {k = "w"}} : tensor<4x8xf32> loc(#tanh)
   // CHECK-NEXT: %[[V2:.*]] = stablehlo.dot_general %[[ARG2]], %[[ARG0]], contracting_dims = [0] x [0] {mhlo.frontend_attributes = {k = "v"}} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
   %2 = stablehlo.dot_general %g, %x, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc(#tdot)
-  // CHECK-NEXT: %[[V3:.*]] = stablehlo.transpose %[[V2]], dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK-NEXT: %[[V3:.*]] = stablehlo.transpose %[[V2]], dims = [1, 0] {mhlo.frontend_attributes = {k = "v"}} : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %3 = stablehlo.transpose %2, dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32> loc(#ttranspose)
   // CHECK-NEXT: return %[[V0]], %[[V3]], %[[V1]] : tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>
   return %0, %3, %1 : tensor<4x8xf32>, tensor<8x8xf32>, tensor<4x8xf32>

@@ -150,6 +150,8 @@ NamePath parseName(std::string_view name) {
     bool isFirst = path.transforms.empty();
     size_t before = path.transforms.size();
     std::string_view scope = unwrapTransforms(element, path.transforms);
+    auto added = path.transforms.begin() + std::ptrdiff_t(before);
+    path.order = std::max(path.order, int(std::count(added, path.transforms.end(), 'j')));
     if (!isFirst && path.transforms.size() > before)
       restart = path.scopes.size();
     for (std::string_view part : splitName(scope)) {

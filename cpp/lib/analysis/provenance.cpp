@@ -129,6 +129,7 @@ Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, b
   origin.differentiated = path.isDifferentiated();
   origin.transposed = path.isTransposed();
   origin.derivations = path.derivations();
+  origin.order = path.order;
   origin.rematted = path.rematted;
   return result;
 }
@@ -159,6 +160,7 @@ Origin Provenance::compose(const Origin &outer, const Origin &inner) {
   result.differentiated |= outer.differentiated;
   result.transposed |= outer.transposed;
   result.derivations += outer.derivations;
+  result.order = std::max(result.order, outer.order);
   result.rematted |= outer.rematted;
   return result;
 }
@@ -170,6 +172,7 @@ Origin Provenance::meet(const Origin &a, const Origin &b) {
   result.differentiated = a.differentiated && b.differentiated && a.transposed == b.transposed;
   result.transposed = a.transposed && b.transposed;
   result.derivations = std::min(a.derivations, b.derivations);
+  result.order = std::max(a.order, b.order);
   result.rematted = a.rematted && b.rematted;
   return result;
 }

@@ -6,7 +6,9 @@
 #include "hlotag/passes/passes.h"
 
 #include <map>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace hlotag::passes {
 
@@ -58,20 +60,30 @@ private:
     return ExpressionId(scopes_.named(origin.localScope)) << 32 | origin.sourceKey;
   }
   DictionaryAttr entriesFor(Operation primal);
-  /// What an operation has to have in common with its forward operations, besides the expression:
-  /// the name of calls, products and collectives; else whether it is recomputed, as all of the
-  /// expression may be, or derived, for which the forward operation has a derivative.
-  using Kind = const void *;
+  /// What a derived operation has in common with the forward operations that it may come from,
+  /// besides the expression. For calls, products and collectives that is their name. For others it
+  /// is that they are derived, or recomputed. If those forward operations disagree, it is the types
+  /// of values too.
+  struct Trait {
+    const void *kind;
+    const void *taken = nullptr, *given = nullptr; ///< types; null for any
+    bool operator<(const Trait &o) const {
+      return std::tie(kind, taken, given) < std::tie(o.kind, o.taken, o.given);
+    }
+  };
   static constexpr char kRecomputed = 0, kDerived = 0;
+  /// Kinds with types: a step of a derivative, a copy. A derivative of many steps, whose types are
+  /// unknown, has to agree with those of a type.
+  static constexpr char kStep = 0, kCopy = 0, kManySteps = 0;
   bool isApart(Operation op) const {
     return isSite(op) || ids_.is(op.name(), ir::kProduct) || ids_.is(op.name(), ir::kCollective);
   }
-  Kind kindOf(Operation op) {
-    return isApart(op)                   ? op.name().opaque()
-           : provenance_.of(op).rematted ? static_cast<Kind>(&kRecomputed)
-                                         : &kDerived;
-  }
-  void addPrimal(Operation op, Kind kind, DictionaryAttr entries);
+  void addPrimal(Operation op, DictionaryAttr entries, const Trait &trait);
+  void addTypes(Operation op, DictionaryAttr entries);
+  size_t countSteps(Operation op);
+  const Expression *find(Operation op, const Trait &trait);
+  const Expression *findByType(Operation op);
+  const Expression *findPrimal(Operation op);
   bool isSite(Operation op) const { return ids_.is(op.name(), ir::kRunsEquations); }
   bool isEquation(Operation op) { return carrier_.isTaggable(op) && op.name() != ids_.constant; }
   bool mayDiffer(Operation op);
@@ -84,7 +96,7 @@ private:
   analysis::EntryCarrier carrier_;
   analysis::Provenance provenance_;
   analysis::Scopes scopes_;
-  std::map<std::pair<ExpressionId, Kind>, Expression> expressions_;
+  std::map<std::pair<ExpressionId, Trait>, Expression> expressions_;
   std::vector<Operation> derived_;          // by autodiff, or recomputed
   ir::PointerMap<bool> isNeeded_;           // by forward operation
   ir::PointerMap<bool> floats_;             // by type
@@ -132,24 +144,118 @@ Expressions::Expressions(PassContext &ctx, const ir::OpList &operations)
     if (!entries && other && other->name() != op->name())
       entries = entriesFor(*other);
     if (isApart(*op))
-      addPrimal(*op, op->name().opaque(), entries);
-    addPrimal(*op, &kRecomputed, entries);
+      addPrimal(*op, entries, {op->name().opaque()});
+    addPrimal(*op, entries, {&kRecomputed});
     if (mayDiffer(*op))
-      addPrimal(*op, &kDerived, entries);
+      addPrimal(*op, entries, {&kDerived});
+    addTypes(*op, entries);
   }
 }
 
-void Expressions::addPrimal(Operation op, Kind kind, DictionaryAttr entries) {
-  std::pair key{expressionOf(op), kind};
-  auto [known, isNew] = expressions_.try_emplace(key, Expression{op, entries});
+void Expressions::addPrimal(Operation op, DictionaryAttr entries, const Trait &trait) {
+  auto [known, isNew] =
+      expressions_.try_emplace({expressionOf(op), trait}, Expression{op, entries});
   known->second.agrees &= known->second.entries == entries;
+}
+
+/// Adds the types of copies and derivatives of `op`. A step of its derivative takes a cotangent of
+/// the result and gives one of an operand. Of two steps, the first takes the one and the second
+/// gives the other.
+void Expressions::addTypes(Operation op, DictionaryAttr entries) {
+  bool hasDerivative = mayDiffer(op);
+  size_t steps = countSteps(op);
+  if (hasDerivative && steps > 2)
+    addPrimal(op, entries, {&kManySteps});
+  if (op.results().size() != 1)
+    return;
+  const void *result = op.results()[0].type().ptr;
+  for (Value value : op.operands()) {
+    const void *operand = value.type().ptr;
+    addPrimal(op, entries, {&kCopy, operand, result});
+    if (!hasDerivative || !isFloat(value))
+      continue;
+    if (steps == 1)
+      addPrimal(op, entries, {&kStep, result, operand});
+    if (steps != 2)
+      continue;
+    addPrimal(op, entries, {&kStep, result, nullptr});
+    addPrimal(op, entries, {&kStep, nullptr, operand});
+  }
+}
+
+/// Returns in how many steps the derivative of `op` leads to an operand: 1, 2, or 3 for more.
+size_t Expressions::countSteps(Operation op) {
+  if (op.results().size() != 1 || op.name() == ids_.customCall || isSite(op))
+    return 3;
+  if (op.regions().size()) {
+    ir::Block body = op.regions()[0].firstBlock();
+    bool isSum =
+        op.name() == ids_.reduce && body && body.firstOp() && body.firstOp().name() == ids_.add;
+    return isSum ? 1 : 3;
+  }
+  Value result = op.results()[0];
+  for (Value operand : op.operands()) {
+    // What is broadcast within a dimension is summed up, and then gets the dimension back.
+    bool keepsRank = op.name() == ids_.broadcast && operand.shape().size() == result.shape().size();
+    bool isPointwise = operand.type().ptr == result.type().ptr || !isFloat(operand);
+    if (keepsRank || !(isPointwise || ids_.is(op.name(), ir::kOneStep)))
+      return 2;
+  }
+  return 1;
+}
+
+const Expressions::Expression *Expressions::find(Operation op, const Trait &trait) {
+  auto known = expressions_.find({expressionOf(op), trait});
+  return known == expressions_.end() ? nullptr : &known->second;
+}
+
+/// Returns the forward operations that have the types of `op`, a derived one, if they agree.
+const Expressions::Expression *Expressions::findByType(Operation op) {
+  const Origin &origin = provenance_.of(op);
+  // The derivative of a derivative has the types of either, a sum of cotangents those of a value
+  // that any operation may have taken.
+  bool isSum = op.name() == ids_.add && !origin.rematted;
+  if (isSum || origin.derivations > 1 || origin.order > 1 || op.results().size() != 1)
+    return nullptr;
+  const Expression *found = nullptr;
+  bool agrees = true;
+  auto look = [&](const void *kind, const void *taken, const void *given) {
+    const Expression *other = find(op, {kind, taken, given});
+    if (!other)
+      return;
+    agrees &= other->agrees && (!found || found->entries == other->entries);
+    found = other;
+  };
+  const void *result = op.results()[0].type().ptr;
+  for (Value value : op.operands()) {
+    const void *operand = value.type().ptr;
+    if (origin.rematted) {
+      look(&kCopy, operand, result);
+      continue;
+    }
+    look(&kStep, operand, result);
+    look(&kStep, operand, nullptr);
+    look(&kStep, nullptr, result);
+  }
+  const Expression *many = find(op, {&kManySteps});
+  if (found && many)
+    agrees &= many->agrees && many->entries == found->entries;
+  return agrees ? found : nullptr;
+}
+
+/// Returns the forward operations that `op`, a derived one, may come from, if they agree.
+const Expressions::Expression *Expressions::findPrimal(Operation op) {
+  bool isRecomputed = provenance_.of(op).rematted;
+  const Expression *all = find(op, {isApart(op)    ? op.name().opaque()
+                                    : isRecomputed ? &kRecomputed
+                                                   : &kDerived});
+  return !all || all->agrees ? all : isApart(op) ? nullptr : findByType(op);
 }
 
 void Expressions::handOn() {
   for (Operation op : derived_)
-    if (auto known = expressions_.find({expressionOf(op), kindOf(op)}); known != expressions_.end())
-      if (const Expression &from = known->second; from.agrees && from.entries)
-        ctx_.tags().add(op, from.entries, {"derived by autodiff", from.primal, true});
+    if (const Expression *from = findPrimal(op); from && from->entries)
+      ctx_.tags().add(op, from->entries, {"derived by autodiff", from->primal, true});
 }
 
 /// Returns the entries for operations derived from `primal`; null if there are none.

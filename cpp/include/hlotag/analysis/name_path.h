@@ -19,6 +19,7 @@ struct NamePath {
   std::string transforms;
   /// The first element as written. Equal in names that continue each other.
   std::string head;
+  int order = 0;         ///< the most jvps in one element: 2 for the derivative of a derivative
   bool rematted = false; ///< a forward operation computed again
   int backwardRules = 0; ///< of the user's (`custom_vjp`): the marks of such rules
 

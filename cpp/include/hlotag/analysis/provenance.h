@@ -27,6 +27,7 @@ struct Origin {
   /// Transposes around it, less the user's backward rules: positive if autodiff derived it. A rule
   /// that JAX transposes apart has its transpose in the name of a call only.
   int derivations = 0;
+  int order = 0;         ///< of the derivative, as its name says
   bool rematted = false; ///< a forward operation that jax.checkpoint recomputes
 };
 
@@ -76,7 +77,7 @@ private:
     /// Whether the surroundings add nothing to a location.
     bool isNothing() const {
       return !regionHead && !base->scope && !base->localScope && !base->differentiated &&
-             !base->transposed && !base->derivations && !base->rematted;
+             !base->transposed && !base->derivations && !base->order && !base->rematted;
     }
   };
 

@@ -20,6 +20,7 @@ enum OpFact : unsigned {
   kCollective = 32,   ///< XLA groups it by `collective_group_key`
   kMovesSlices = 64,  ///< stacks residuals of a loop or takes them from a stack
   kProduct = 128,     ///< only its own derivative has such operations
+  kOneStep = 256,     ///< its derivative is one operation for each operand
 };
 
 /// `op.name() == ids.func` is a pointer comparison.
