@@ -88,12 +88,13 @@ nb::list provenance(nb::handle pythonModule) {
   ir::Operation module = python::operationOf(pythonModule);
   ir::OpList operations(module);
   analysis::Provenance provenance(operations);
+  analysis::Scopes scopes(provenance.paths());
   nb::list result;
   for (const ir::OpList::Item &item : operations) {
     if (item.op == module)
       continue;
     const analysis::Origin &origin = provenance.of(item.op);
-    std::string name = analysis::namedScopes(provenance.paths().text(origin.scope));
+    std::string name = scopes.text(origin.scope);
     std::string_view phase =
         analysis::phaseOf(origin.differentiated, origin.transposed, origin.rematted);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
@@ -185,8 +186,12 @@ void bindAnalyses(nb::module_ &m) {
       "name_path",
       [](std::string_view name) {
         analysis::NamePath path = analysis::parseName(name);
+        analysis::Paths paths;
+        analysis::PathId scope = 0;
+        for (const std::string &each : path.scopes)
+          scope = paths.append(scope, each);
         return nb::make_tuple(
-            analysis::namedScopes(path.scope()),
+            analysis::Scopes(paths).text(scope),
             analysis::phaseOf(path.isDifferentiated(), path.isTransposed(), path.rematted));
       },
       nb::arg("name"),

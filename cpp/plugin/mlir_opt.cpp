@@ -120,7 +120,7 @@ private:
     return {option.name().data(), option.name().size()};
   }
 
-  const hlotag::pass::PassInfo &info_;
+  hlotag::pass::PassInfo info_;
   std::vector<std::unique_ptr<Text>> texts_;
   std::vector<std::unique_ptr<List>> lists_;
 };
@@ -130,9 +130,9 @@ void registerPasses() {
   // None is missing: the library does not load unless all are linked.
   hlotag::capi::install(linkedFunction);
   for (const auto &pass : hlotag::passes::makeAllPasses()) {
-    const hlotag::pass::PassInfo &info = pass->info();
+    hlotag::pass::PassInfo info = pass->info();
     mlir::TypeID id = ids.allocate();
-    mlir::registerPass([&info, id] { return std::make_unique<Adapter>(info, id); });
+    mlir::registerPass([info, id] { return std::make_unique<Adapter>(info, id); });
   }
 }
 

@@ -55,8 +55,6 @@ void dropRepeat(std::vector<std::string> &scopes, size_t restart) {
 
 } // namespace
 
-std::string NamePath::scope() const { return ir::join(scopes, "/"); }
-
 int NamePath::derivations() const {
   return int(std::count(transforms.begin(), transforms.end(), 't')) - backwardRules;
 }
@@ -115,17 +113,6 @@ bool isRegionName(std::string_view outer, std::string_view element) {
   if (outer == "while")
     return element == "body" || element == "cond";
   return outer == "cond" && ir::startsWith(element, "branch_") && ir::endsWith(element, "_fun");
-}
-
-std::string namedScopes(std::string_view path) {
-  std::vector<std::string_view> scopes;
-  for (std::string_view element : splitName(path)) {
-    if (!scopes.empty() && isRegionName(scopes.back(), element))
-      scopes.pop_back();
-    else
-      scopes.push_back(element);
-  }
-  return ir::join(scopes, "/");
 }
 
 NamePath parseName(std::string_view name) {

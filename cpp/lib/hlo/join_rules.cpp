@@ -115,17 +115,18 @@ Numbers findMove(Join &join, size_t i) {
   return {tagged == found.end() ? found[0] : *tagged};
 }
 
-/// Returns the products of the program that no instruction is known to compute.
-Numbers findUncomputedProducts(const Facts &facts) {
+/// Returns the products of the program that no instruction is known to compute, by size.
+std::map<uint64_t, Numbers> findUncomputedProducts(const Facts &facts) {
   std::vector<bool> isComputed(facts.operations.size());
   for (size_t i : facts.order)
     if (facts.kind(i).heavy == Heavy::Contraction || facts.kind(i).heavy == Heavy::CustomCall)
       for (int64_t number : facts[i].ids)
         isComputed[size_t(number)] = true;
-  Numbers found;
-  for (size_t number = 0; number < isComputed.size(); ++number)
-    if (!isComputed[number] && facts.operations.kind(int64_t(number)).heavy == Heavy::Contraction)
-      found.push_back(int64_t(number));
+  std::map<uint64_t, Numbers> found;
+  for (int64_t number = 0; number < int64_t(isComputed.size()); ++number)
+    if (!isComputed[size_t(number)] && facts.operations.kind(number).heavy == Heavy::Contraction)
+      if (uint64_t size = facts.operations.numElements(number))
+        found[size].push_back(number);
   return found;
 }
 
@@ -153,14 +154,13 @@ Numbers findOnlyProduct(Join &join, size_t i) {
   if (!join.uncomputed)
     join.uncomputed = findUncomputedProducts(facts);
   Numbers found;
-  for (int64_t number : *join.uncomputed) {
-    uint64_t size = facts.operations.numElements(number);
+  for (const auto &[size, numbers] : *join.uncomputed) {
     bool isSum = product == i || (facts.size(i) == size && facts.size(product) != size);
-    if (!isSum || size == 0 || facts.size(product) % size != 0)
+    if (!isSum || facts.size(product) % size != 0)
       continue;
-    if (!found.empty())
+    if (!found.empty() || numbers.size() > 1)
       return {};
-    found.push_back(number);
+    found = numbers;
   }
   return found;
 }

@@ -24,8 +24,9 @@ struct Join {
   const std::vector<std::vector<size_t>> callers; ///< by computation: whose body it is
   /// By opcode and channel, the last piece of a nameless collective.
   std::map<std::pair<size_t, int64_t>, size_t> pieces;
-  std::optional<Numbers> uncomputed; ///< the products that no instruction is known to compute
-  std::string_view without;          ///< the name of a rule that finds nothing
+  /// By size of the result, the products that no instruction is known to compute.
+  std::optional<std::map<uint64_t, Numbers>> uncomputed;
+  std::string_view without; ///< the name of a rule that finds nothing
 };
 
 /// A rule finds the operations of some instructions. In each step the first rule that finds any

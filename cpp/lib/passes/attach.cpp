@@ -23,9 +23,9 @@ using analysis::Phase;
 using analysis::Rule;
 using analysis::Subject;
 
-class Attach final : public PassBase<Attach> {
+class Attach final : public Pass {
 public:
-  static const PassInfo &staticInfo();
+  Attach() : Pass({"hlotag-attach", "HlotagAttach", "Tag the operations that rules select"}) {}
   LogicalResult run(PassContext &ctx) override;
 
 private:
@@ -36,12 +36,6 @@ private:
       options(), "rules-file",
       "a TOML file of rules; the rules of `rules` come after them and win"};
 };
-
-const PassInfo &Attach::staticInfo() {
-  static const PassInfo info{"hlotag-attach", "HlotagAttach",
-                             "Tag the operations that rules select"};
-  return info;
-}
 
 /// The rules that match an operation. Equal for operations with equal keys.
 struct RuleMatch {

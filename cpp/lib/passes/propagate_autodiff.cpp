@@ -21,18 +21,15 @@ using ir::DictionaryAttr;
 using ir::Operation;
 using ir::Value;
 
-class PropagateAutodiff final : public PassBase<PropagateAutodiff> {
+class PropagateAutodiff final : public Pass {
 public:
-  static const PassInfo &staticInfo();
+  PropagateAutodiff()
+      : Pass(
+            {"hlotag-propagate-autodiff", "HlotagPropagateAutodiff",
+             "Hand entries from forward operations to the backward operations derived from them"}) {
+  }
   LogicalResult run(PassContext &ctx) override;
 };
-
-const PassInfo &PropagateAutodiff::staticInfo() {
-  static const PassInfo info{
-      "hlotag-propagate-autodiff", "HlotagPropagateAutodiff",
-      "Hand entries from forward operations to the backward operations derived from them"};
-  return info;
-}
 
 /// An expression of the program: the operations of one scope, line and column.
 using ExpressionId = uint64_t;

@@ -15,21 +15,17 @@ using namespace pass;
 using analysis::CallGraph;
 using ir::DictionaryAttr;
 
-class PropagateCalls final : public PassBase<PropagateCalls> {
+class PropagateCalls final : public Pass {
 public:
-  static const PassInfo &staticInfo();
+  PropagateCalls()
+      : Pass({"hlotag-propagate-calls", "HlotagPropagateCalls",
+              "Pass the entries of a call to the body of the function it calls"}) {}
   LogicalResult run(PassContext &ctx) override;
 
 private:
   Option<int64_t> maxClones_{options(), "max-clones",
                              "fail rather than specialize functions more often than this", 65536};
 };
-
-const PassInfo &PropagateCalls::staticInfo() {
-  static const PassInfo info{"hlotag-propagate-calls", "HlotagPropagateCalls",
-                             "Pass the entries of a call to the body of the function it calls"};
-  return info;
-}
 
 constexpr size_t kNone = CallGraph::kNone;
 
@@ -205,7 +201,7 @@ void Specializer::write(size_t v) {
   ir::OpList body(variant.op);
   for (size_t i = 0; i < body.size(); i = body.next(i, ctx_.ids().module))
     if (carrier_.isTaggable(body[i]))
-      carrier_.give(body[i].op, variant.entries, {"in the function it calls", variant.caller});
+      ctx_.tags().add(body[i].op, variant.entries, {"in the function it calls", variant.caller});
 }
 
 LogicalResult PropagateCalls::run(PassContext &ctx) {

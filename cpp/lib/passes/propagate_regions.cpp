@@ -9,17 +9,13 @@ namespace {
 
 using namespace pass;
 
-class PropagateRegions final : public PassBase<PropagateRegions> {
+class PropagateRegions final : public Pass {
 public:
-  static const PassInfo &staticInfo();
+  PropagateRegions()
+      : Pass({"hlotag-propagate-regions", "HlotagPropagateRegions",
+              "Pass the entries of an operation to all operations in its regions"}) {}
   LogicalResult run(PassContext &ctx) override;
 };
-
-const PassInfo &PropagateRegions::staticInfo() {
-  static const PassInfo info{"hlotag-propagate-regions", "HlotagPropagateRegions",
-                             "Pass the entries of an operation to all operations in its regions"};
-  return info;
-}
 
 LogicalResult PropagateRegions::run(PassContext &ctx) {
   analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
@@ -34,7 +30,7 @@ LogicalResult PropagateRegions::run(PassContext &ctx) {
       continue;
     for (size_t i = p + 1; i < operations.after(p); i = operations.after(i))
       if (carrier.isTaggable(operations[i]))
-        carrier.give(operations[i].op, entries, {"in its region", parent.op});
+        ctx.tags().add(operations[i].op, entries, {"in its region", parent.op});
   }
   return success();
 }

@@ -29,17 +29,13 @@ using analysis::RuleEntries;
 using analysis::Tag;
 using analysis::TagTable;
 
-class Resolve final : public PassBase<Resolve> {
+class Resolve final : public Pass {
 public:
-  static const PassInfo &staticInfo();
+  Resolve()
+      : Pass({"hlotag-resolve", "HlotagResolve",
+              "Turn the marks in locations into frontend attributes"}) {}
   LogicalResult run(PassContext &ctx) override;
 };
-
-const PassInfo &Resolve::staticInfo() {
-  static const PassInfo info{"hlotag-resolve", "HlotagResolve",
-                             "Turn the marks in locations into frontend attributes"};
-  return info;
-}
 
 /// A location without its marks, and their entries. Computed once per distinct location.
 struct Resolved {

@@ -11,9 +11,9 @@ namespace {
 
 using namespace pass;
 
-class Strip final : public PassBase<Strip> {
+class Strip final : public Pass {
 public:
-  static const PassInfo &staticInfo();
+  Strip() : Pass({"hlotag-strip", "HlotagStrip", "Remove frontend-attribute entries by key"}) {}
   LogicalResult run(PassContext &ctx) override;
 
 private:
@@ -26,12 +26,6 @@ private:
       "patterns (`*`, `?`) of the keys to remove; by default all except reserved keys and those "
       "that describe one operation only"};
 };
-
-const PassInfo &Strip::staticInfo() {
-  static const PassInfo info{"hlotag-strip", "HlotagStrip",
-                             "Remove frontend-attribute entries by key"};
-  return info;
-}
 
 bool Strip::isRemoved(std::string_view key) const {
   if (keys_->empty())

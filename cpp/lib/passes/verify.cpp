@@ -18,9 +18,11 @@ namespace {
 
 using namespace pass;
 
-class Verify final : public PassBase<Verify> {
+class Verify final : public Pass {
 public:
-  static const PassInfo &staticInfo();
+  Verify()
+      : Pass({"hlotag-verify", "HlotagVerify",
+              "Check tags, and remove hlotag's in-flight attributes"}) {}
   LogicalResult run(PassContext &ctx) override;
 
 private:
@@ -33,12 +35,6 @@ private:
                               "inline no calls to check groups if that makes more operations",
                               1'000'000};
 };
-
-const PassInfo &Verify::staticInfo() {
-  static const PassInfo info{"hlotag-verify", "HlotagVerify",
-                             "Check tags, and remove hlotag's in-flight attributes"};
-  return info;
-}
 
 class Verifier {
 public:

@@ -21,11 +21,6 @@ public:
   /// Returns the entries that `op` passes on; null if there are none.
   ir::DictionaryAttr entriesOf(ir::Operation op) { return selectCarried(tags_.get(op)); }
 
-  /// Adds to `op` the entries whose key it does not have. Returns whether `op` changed.
-  bool give(ir::Operation op, ir::DictionaryAttr entries, const ir::Reason &reason = {}) {
-    return tags_.add(op, entries, reason);
-  }
-
   /// Returns the carried entries of `dictionary`; null if there are none.
   ir::DictionaryAttr selectCarried(ir::DictionaryAttr dictionary);
   /// Returns the entries of `a` whose key is in `b`; null if there are none.

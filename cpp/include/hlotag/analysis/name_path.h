@@ -23,8 +23,6 @@ struct NamePath {
   bool rematted = false; ///< a forward operation computed again
   int backwardRules = 0; ///< of the user's (`custom_vjp`): the marks of such rules
 
-  /// The scopes joined by `/`.
-  std::string scope() const;
   bool isDifferentiated() const { return transforms.find('j') != std::string::npos; }
   bool isTransposed() const { return transforms.find('t') != std::string::npos; }
   /// The number of transposes, without those whose backward rule the user wrote.
@@ -54,9 +52,6 @@ NamePath parseName(std::string_view name);
 
 /// Returns whether `element` is JAX's name of a region of the loop or branch `outer`.
 bool isRegionName(std::string_view outer, std::string_view element);
-
-/// Returns the named scopes of a path: without JAX's `while/body` and `cond/branch_1_fun`.
-std::string namedScopes(std::string_view path);
 
 /// Attribute of a module whose names have escapes.
 inline constexpr std::string_view kEscaped = "hlotag.escaped";

@@ -88,6 +88,8 @@ public:
 
   /// Returns a path for the named scopes of `path`, without the regions of JAX's loops.
   PathId named(PathId path);
+  /// Returns the named scopes of `path`, joined by `/`.
+  std::string text(PathId path) { return names_.text(named(path)); }
 
 private:
   struct After {

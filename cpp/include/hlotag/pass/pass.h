@@ -2,9 +2,9 @@
 //
 // What is a pass? A pass class looks like this:
 //
-//     class Strip final : public PassBase<Strip> {
+//     class Strip final : public Pass {
 //     public:
-//       static const PassInfo &staticInfo();
+//       Strip() : Pass({"hlotag-strip", "HlotagStrip", "Remove frontend-attribute entries"}) {}
 //       LogicalResult run(PassContext &ctx) override;
 //     private:
 //       Option<int64_t> limit{options(), "limit", "how many at most", 3};
@@ -93,24 +93,19 @@ public:
   Pass(const Pass &) = delete;
   Pass &operator=(const Pass &) = delete;
 
-  virtual const PassInfo &info() const = 0;
+  const PassInfo &info() const { return info_; }
   virtual LogicalResult run(PassContext &ctx) = 0;
 
   const OptionList &options() const { return options_; }
   OptionBase *findOption(std::string_view name) const;
 
 protected:
-  Pass() = default;
+  explicit Pass(const PassInfo &info) : info_(info) {}
   OptionList &options() { return options_; }
 
 private:
+  PassInfo info_;
   OptionList options_;
-};
-
-/// Implements `info` by `Derived::staticInfo()`.
-template <class Derived> class PassBase : public Pass {
-public:
-  const PassInfo &info() const final { return Derived::staticInfo(); }
 };
 
 } // namespace hlotag::pass
