@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <set>
+#include <utility>
 
 namespace hlotag::analysis {
 
@@ -41,43 +41,45 @@ bool staysCall(Operation call) {
 /// `sdy.manual_computation` of a shard_map, unless they have `inlineable = "false"`.
 class Inliner {
 public:
-  Inliner(const CallGraph *graph, const ir::OpIds &ids) : isOn_(graph), ids_(ids) {
-    if (!graph)
-      return;
-    for (const CallGraph::CallSite &site : graph->callSites())
-      if (ids.is(site.op.name(), ir::kInlined) && site.callee != CallGraph::kNone &&
-          !staysCall(site.op))
-        *bodies_.insert(site.op.opaque()).first = bodyOf(graph->functions()[site.callee]);
-    for (const CallGraph::Function &function : graph->functions()) {
-      auto isInlined = [&](size_t site) { return bool(bodyOf(graph->callSites()[site].op)); };
-      if (!function.isRoot() &&
-          std::all_of(function.callers.begin(), function.callers.end(), isInlined))
-        inlinedOnly_.insert(bodyOf(function).opaque());
-    }
+  Inliner(const CallGraph *graph, const ir::OpIds &ids) : graph_(graph), ids_(ids) {
+    for (size_t f = 0; graph && f < graph->functions().size(); ++f)
+      *functions_.insert(bodyOf(f).opaque()).first = f;
   }
 
   /// Returns the body that replaces `op`, or null if XLA keeps it.
   Block bodyOf(Operation op) const {
-    if (isOn_ && op.name() == ids_.manualComputation)
-      return staysCall(op) ? Block() : op.regions()[0].firstBlock();
-    const Block *body = bodies_.find(op.opaque());
-    return body ? *body : Block();
+    if (!graph_ || !(op.name() == ids_.manualComputation || ids_.is(op.name(), ir::kInlined)) ||
+        staysCall(op))
+      return {};
+    if (op.name() == ids_.manualComputation)
+      return op.regions()[0].firstBlock();
+    auto callee = op.attrOf<ir::FlatSymbolRefAttr>(ids_.calleesOf(op.name()).str());
+    size_t function = callee ? graph_->find(callee.value()) : CallGraph::kNone;
+    return function == CallGraph::kNone ? Block() : bodyOf(function);
   }
-  /// Returns whether `block` is the body of a function that only inlined calls use, or of another
-  /// inlined operation.
-  bool isInlinedOnly(Block block) const {
-    return inlinedOnly_.find(block.opaque()) || bodyOf(block.parentOp()) == block;
+  /// Returns the operations that `block` replaces, and whether XLA keeps none of its users.
+  std::pair<std::vector<Operation>, bool> replacedBy(Block block) const {
+    if (bodyOf(block.parentOp()) == block)
+      return {{block.parentOp()}, true};
+    const size_t *function = functions_.find(block.opaque());
+    if (!function)
+      return {};
+    std::vector<Operation> calls;
+    const CallGraph::Function &callee = graph_->functions()[*function];
+    for (size_t site : callee.callers)
+      if (Operation call = graph_->callSites()[site].op; bodyOf(call) == block)
+        calls.push_back(call);
+    return {calls, !callee.isRoot() && calls.size() == callee.callers.size()};
   }
 
 private:
-  static Block bodyOf(const CallGraph::Function &function) {
-    return function.op.regions()[0].firstBlock();
+  Block bodyOf(size_t function) const {
+    return graph_->functions()[function].op.regions()[0].firstBlock();
   }
 
-  bool isOn_;
+  const CallGraph *graph_; // null: nothing is inlined
   const ir::OpIds &ids_;
-  ir::PointerMap<Block> bodies_;     // by call
-  ir::PointerMap<bool> inlinedOnly_; // by block
+  ir::PointerMap<size_t> functions_; // by body
 };
 
 /// The operations of a block with calls inlined. An inlined operation is there once for each call.
@@ -183,76 +185,72 @@ std::vector<Index> findComponents(const std::vector<std::vector<Index>> &edges) 
   return component;
 }
 
-/// Describes the cycle of `ops`, each with its group or null. The first one depends on none of the
-/// others, so it is a member.
-Groups::Conflict describe(const std::vector<Operation> &ops, const std::vector<Attribute> &groups,
-                          bool isScheduling) {
+/// Describes the cycle of `members`. `groups` has the group of each operation, or null. The first
+/// member depends on none of the others, so it has a group.
+Groups::Conflict describe(const FlatBlock &block, const std::vector<Index> &members,
+                          const std::vector<Attribute> &groups, bool isScheduling) {
   std::string names, repeated;
   std::set<const void *> seenGroups, seenOps;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    if (!groups[i])
+  for (Index member : members) {
+    if (!groups[member])
       continue;
-    if (seenGroups.insert(groups[i].opaque()).second)
-      names += (names.empty() ? "" : ", ") + groups[i].str();
-    if (!seenOps.insert(ops[i].opaque()).second && repeated.empty())
-      repeated = ir::concat({". ", quoteAt(ops[i]),
+    Operation op = block.ops[member];
+    if (seenGroups.insert(groups[member].opaque()).second)
+      names += (names.empty() ? "" : ", ") + groups[member].str();
+    if (!seenOps.insert(op.opaque()).second && repeated.empty())
+      repeated = ir::concat({". ", quoteAt(op),
                              " is in a function that is called more than once, and XLA inlines "
                              "calls: tag the calls instead, each with another value"});
   }
   // What is outside the first group keeps it apart; else its second member does. Only collectives
   // can be members of their groups.
-  size_t at = 1;
-  while (at < ops.size() && (groups[at] == groups[0] || !(isScheduling || groups[at])))
-    ++at;
-  if (at == ops.size())
-    for (at = 1; !groups[at];)
-      ++at;
-  return {ops[at],
-          ir::concat({quote(ops[at]), " and the ", isScheduling ? "scheduling" : "collective",
-                      seenGroups.size() > 1 ? " groups " : " group ", names,
-                      " depend on each other, from ", quoteAt(ops[0]), " to ", quoteAt(ops.back()),
-                      ". XLA ", isScheduling ? "schedules" : "launches",
-                      " a group as a whole, and refuses this: give the later members another ",
-                      isScheduling ? "id" : "key", groups[at] ? "" : ", or tag this operation too",
-                      repeated})};
+  auto keepsApart = [&](Index member) {
+    return groups[member] != groups[members[0]] && (isScheduling || groups[member]);
+  };
+  auto isMember = [&](Index member) { return bool(groups[member]); };
+  auto at = std::find_if(members.begin() + 1, members.end(), keepsApart);
+  if (at == members.end())
+    at = std::find_if(members.begin() + 1, members.end(), isMember);
+  return {
+      block.ops[*at],
+      ir::concat({quote(block.ops[*at]), " and the ", isScheduling ? "scheduling" : "collective",
+                  seenGroups.size() > 1 ? " groups " : " group ", names,
+                  " depend on each other, from ", quoteAt(block.ops[members[0]]), " to ",
+                  quoteAt(block.ops[members.back()]), ". XLA ",
+                  isScheduling ? "schedules" : "launches",
+                  " a group as a whole, and refuses this: give the later members another ",
+                  isScheduling ? "id" : "key", groups[*at] ? "" : ", or tag this operation too",
+                  repeated})};
 }
 
 /// Appends what depends on each other in `block` once each of `groups`, which has that of each
 /// operation or null, is one. With `isScheduling`, members of a group may depend on each other.
 void findCycles(const FlatBlock &block, const std::vector<Attribute> &groups, bool isScheduling,
                 std::vector<Groups::Conflict> &conflicts) {
-  size_t numOps = block.ops.size();
-  std::vector<Index> nodes(numOps); // by operation: itself, or the first of its group
-  std::vector<std::vector<Index>> edges(numOps);
-  std::vector<bool> isCycle(numOps);
+  std::vector<std::vector<Index>> edges = block.uses;
   ir::PointerMap<Index> firsts; // by group
-  for (Index op = 0; op < numOps; ++op) {
-    auto [first, isNew] =
-        groups[op] ? firsts.insert(groups[op].opaque()) : std::pair(&nodes[op], true);
-    nodes[op] = *first = isNew ? op : *first;
-    for (Index used : block.uses[op]) {
-      edges[nodes[op]].push_back(nodes[used]);
-      isCycle[nodes[op]] = isCycle[nodes[op]] || (nodes[used] == nodes[op] && !isScheduling);
-    }
+  for (Index op = 0; op < edges.size(); ++op) {
+    if (!groups[op])
+      continue;
+    // Members are in one component.
+    auto [first, isNew] = firsts.insert(groups[op].opaque());
+    *first = isNew ? op : *first;
+    edges[op].push_back(*first);
+    edges[*first].push_back(op);
   }
   std::vector<Index> components = findComponents(edges);
-  for (Index op = 0; op < numOps; ++op)
-    if (nodes[op] == op && (components[op] != op || isCycle[op]))
-      isCycle[components[op]] = true;
-  using Cycle = std::pair<std::vector<Operation>, std::vector<Attribute>>;
-  std::vector<Cycle> cycles;
-  std::map<Index, size_t> known; // by component
-  for (Index op = 0; op < numOps; ++op) {
-    if (!isCycle[components[nodes[op]]])
-      continue;
-    auto [slot, isNew] = known.try_emplace(components[nodes[op]], cycles.size());
-    if (isNew)
-      cycles.emplace_back();
-    cycles[slot->second].first.push_back(block.ops[op]);
-    cycles[slot->second].second.push_back(groups[op]);
+  std::vector<std::vector<Index>> members(edges.size()); // by component
+  std::vector<bool> isCycle(edges.size());
+  for (Index op = 0; op < edges.size(); ++op) {
+    Index component = components[op];
+    members[component].push_back(op);
+    isCycle[component] = isCycle[component] || groups[op] != groups[members[component][0]];
+    for (Index used : block.uses[op])
+      isCycle[component] = isCycle[component] || (!isScheduling && components[used] == component);
   }
-  for (const auto &[ops, of] : cycles)
-    conflicts.push_back(describe(ops, of, isScheduling));
+  for (Index op = 0; op < edges.size(); ++op)
+    if (isCycle[components[op]] && members[components[op]][0] == op)
+      conflicts.push_back(describe(block, members[components[op]], groups, isScheduling));
 }
 
 } // namespace
@@ -273,15 +271,7 @@ void Groups::add(Operation op, ir::DictionaryAttr entries) {
   if (!member.scheduling && !member.collective)
     return;
   *members_.insert(op.opaque()).first = member;
-  blocks_.addAround(op, ids_);
-}
-
-void Groups::Blocks::addAround(Operation op, const ir::OpIds &ids) {
-  for (; known.insert(op.block().opaque()).second; op = op.parent()) {
-    push_back(op.block());
-    if (op.parent().name() != ids.manualComputation)
-      return;
-  }
+  tagged_.push_back(op);
 }
 
 void Groups::checkOrder(const std::vector<Operation> &ops, std::vector<Conflict> &conflicts) const {
@@ -310,18 +300,21 @@ void Groups::checkOrder(const std::vector<Operation> &ops, std::vector<Conflict>
 std::optional<std::vector<Groups::Conflict>> Groups::conflicts(const CallGraph *graph,
                                                                size_t maxInlined) const {
   Inliner inliner(graph, ids_);
-  Blocks blocks = blocks_;
-  // A call that leads to members is one of its block.
-  if (graph)
-    for (size_t f : graph->calleesFirst())
-      for (size_t site : graph->functions()[f].calls)
-        if (Block body = inliner.bodyOf(graph->callSites()[site].op);
-            body && blocks.known.find(body.opaque()))
-          blocks.addAround(graph->callSites()[site].op, ids_);
+  std::vector<Block> outermost; // with a member, also of what they inline
+  std::vector<Operation> pending(tagged_.rbegin(), tagged_.rend());
+  ir::PointerMap<bool> seen;
+  while (!pending.empty()) {
+    Block block = pending.back().block();
+    pending.pop_back();
+    if (!seen.insert(block.opaque()).second)
+      continue;
+    auto [replaced, isInlinedOnly] = inliner.replacedBy(block);
+    pending.insert(pending.end(), replaced.begin(), replaced.end());
+    if (!isInlinedOnly)
+      outermost.push_back(block);
+  }
   std::vector<Conflict> found;
-  for (Block block : blocks) {
-    if (inliner.isInlinedOnly(block))
-      continue; // checked where it is called
+  for (Block block : outermost) {
     FlatBlock flat;
     if (!flat.fill(block, inliner, maxInlined))
       return {};

@@ -28,7 +28,7 @@ public:
 
   /// Records the frontend attributes of `op`.
   void add(ir::Operation op, ir::DictionaryAttr entries);
-  bool empty() const { return blocks_.empty(); }
+  bool empty() const { return tagged_.empty(); }
 
   /// Returns all conflicts; nothing if calls, inlined, make more than `maxInlined` operations.
   /// Without `graph`, no call is inlined.
@@ -45,18 +45,11 @@ private:
     ir::Attribute collective; ///< the value of `collective_group_key`
     bool keepsOrder = false;
   };
-  /// Blocks in order of their discovery.
-  struct Blocks : std::vector<ir::Block> {
-    ir::PointerMap<bool> known;
-    /// Adds the block of `op`, and those that XLA inlines it into.
-    void addAround(ir::Operation op, const ir::OpIds &ids);
-  };
-
   void checkOrder(const std::vector<ir::Operation> &ops, std::vector<Conflict> &conflicts) const;
 
   const ir::OpIds &ids_;
   ir::PointerMap<Membership> members_; // by operation
-  Blocks blocks_;                      // with a member
+  std::vector<ir::Operation> tagged_;  // those in `members_`, in order
 };
 
 } // namespace hlotag::analysis
