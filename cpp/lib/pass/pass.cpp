@@ -22,12 +22,12 @@ LogicalResult PassContext::emitError(ir::Location location, const std::string &m
   return failure();
 }
 
-void PassContext::emitWarning(ir::Location location, const std::string &message) {
-  diagnostics_.add(ir::makeDiagnostic(ir::Severity::Warning, location, message));
+void PassContext::emitWarning(ir::Operation op, const std::string &message) {
+  diagnostics_.add(ir::makeDiagnostic(ir::Severity::Warning, op.location(), message));
 }
 
-void PassContext::emitRemark(ir::Location location, const std::string &message) {
-  diagnostics_.add(ir::makeDiagnostic(ir::Severity::Remark, location, message));
+void PassContext::emitRemark(ir::Operation op, const std::string &message) {
+  diagnostics_.add(ir::makeDiagnostic(ir::Severity::Remark, op.location(), message));
 }
 
 OptionBase *Pass::findOption(std::string_view name) const {

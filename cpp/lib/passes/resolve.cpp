@@ -71,20 +71,15 @@ private:
   Resolved compute(ir::Location loc);
   Resolved resolveName(ir::NameLoc loc, const Resolved &child);
   const Tag &tagOf(ir::Location loc, size_t mark, bool isSettled);
+  /// As a location with one mark.
+  static Resolved resolved(const Tag &tag) {
+    return {{}, tag.own, tag.rules.empty() ? nullptr : &tag, {}};
+  }
   void merge(Columns &columns, const Columns &more) {
     for (size_t phase = 0; phase < kPhases; ++phase)
       columns[phase] = ctx_.tags().merge(columns[phase], more[phase]);
   }
-  /// Adds a tag whose mark is around those of `result`.
-  void enclose(Resolved &result, const Tag &tag) {
-    if (result.tag) {
-      merge(result.outer, tag.all);
-      return;
-    }
-    merge(result.inner, tag.own);
-    if (!tag.rules.empty())
-      result.tag = &tag;
-  }
+  /// Adds the marks of `around`, which are around those of `result`.
   void enclose(Resolved &result, const Resolved &around) {
     if (!result.tag) {
       merge(result.inner, around.inner);
@@ -136,7 +131,7 @@ Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
     if (*mark == analysis::kNoTag)
       isSettled = true;
     else
-      enclose(result, tagOf(loc, *mark, isSettled));
+      enclose(result, resolved(tagOf(loc, *mark, isSettled)));
   }
   enclose(result, child);
   if (!parsed.stripped.empty())

@@ -59,14 +59,8 @@ public:
   LogicalResult emitError(ir::Operation op, const std::string &message) {
     return emitError(op.location(), message);
   }
-  void emitWarning(ir::Location location, const std::string &message);
-  void emitWarning(ir::Operation op, const std::string &message) {
-    emitWarning(op.location(), message);
-  }
-  void emitRemark(ir::Location location, const std::string &message);
-  void emitRemark(ir::Operation op, const std::string &message) {
-    emitRemark(op.location(), message);
-  }
+  void emitWarning(ir::Operation op, const std::string &message);
+  void emitRemark(ir::Operation op, const std::string &message);
   size_t numErrors() const { return numErrors_; }
 
   /// Asks the caller of the pipeline why a value is illegal for a key; empty if it is legal.
