@@ -26,14 +26,14 @@ bool TagWriter::add(Operation op, DictionaryAttr entries, const Reason &reason) 
   return changed;
 }
 
-bool TagWriter::set(Operation op, DictionaryAttr entries, const Reason &reason) {
+bool TagWriter::set(Operation op, DictionaryAttr entries) {
   if (entries && entries.empty())
     entries = {};
   DictionaryAttr before = get(op);
   bool changed = rewriter_.setAttr(op, frontendAttributes_, entries);
   // A record of an earlier run goes when its entry goes.
   if (changed && (recordsOrigins() || op.hasAttr(kOrigins)))
-    updateOrigins(op, before, entries, reason);
+    updateOrigins(op, before, entries, {});
   return changed;
 }
 

@@ -46,7 +46,6 @@ public:
   /// Adds a warning or remark. MLIR's C API emits errors only.
   void add(Diagnostic diagnostic) { diagnostics_.push_back(std::move(diagnostic)); }
 
-  const std::vector<Diagnostic> &diagnostics() const { return diagnostics_; }
   std::vector<Diagnostic> take() { return std::move(diagnostics_); }
 
 private:

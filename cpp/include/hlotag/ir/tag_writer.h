@@ -32,7 +32,7 @@ public:
   bool add(Operation op, DictionaryAttr entries, const Reason &reason = {});
 
   /// Replaces the frontend attributes by `entries`; null or empty removes them.
-  bool set(Operation op, DictionaryAttr entries, const Reason &reason = {});
+  bool set(Operation op, DictionaryAttr entries);
 
   /// Records `pass` as the origin of entries from now on; nothing if `pass` is empty.
   void recordOrigins(std::string_view pass) { recordedPass_ = pass; }

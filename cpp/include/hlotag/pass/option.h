@@ -62,9 +62,8 @@ public:
          std::vector<std::string_view> choices = {})
       : OptionBase(owner, name, description, std::move(initial), std::move(choices)) {}
 
-  const T &get() const { return *std::get_if<T>(&value()); }
-  const T &operator*() const { return get(); }
-  const T *operator->() const { return &get(); }
+  const T &operator*() const { return *std::get_if<T>(&value()); }
+  const T *operator->() const { return &**this; }
 };
 
 } // namespace hlotag::pass
