@@ -73,14 +73,17 @@ Size sizeOf(std::string_view shape) {
   return size;
 }
 
-/// The numbers in `"key":["1","2"]` of a JSON text, as XLA writes it.
-Numbers numbersInJson(std::string_view text, std::string_view key) {
+/// The text after `"key":` in a JSON text, up to the first `end`; empty without the key.
+std::string_view findInJson(std::string_view text, std::string_view key, char end) {
+  size_t start = text.find('"' + std::string(key) + "\":");
+  return start == text.npos
+             ? ""
+             : text.substr(start, text.find(end, start) - start).substr(key.size() + 3);
+}
+
+/// The numbers in a part of a JSON text, such as `["1","2"]`.
+Numbers numbersInJson(std::string_view text) {
   Numbers found;
-  size_t start = text.find('"' + std::string(key) + '"');
-  if (start == text.npos)
-    return found;
-  text = text.substr(text.find('[', start) + 1);
-  text = text.substr(0, text.find(']'));
   for (size_t at; (at = text.find_first_of("0123456789")) != text.npos;) {
     text.remove_prefix(at);
     size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -265,15 +268,25 @@ private:
     return kFma * numElements(firstArray(i)) * width;
   }
 
+  /// The flops that the configuration of one of TPU's kernels estimates, as XLA counts them.
+  static uint64_t estimate(std::string_view config) {
+    std::string_view cost = findInJson(config, "cost_estimate", '}');
+    uint64_t flops = 0;
+    for (const char *key : {"flops", "transcendentals"})
+      for (int64_t number : numbersInJson(findInJson(cost, key, ',')))
+        flops += uint64_t(number);
+    return flops;
+  }
+
   /// cuBLAS has the dimensions of the product in its configuration. cuDNN has those of the forward
   /// convolution, of which a backward one computes the input or the kernel.
   uint64_t customCall(size_t i) const {
     std::string_view target = bytesIn(message(i), fields::instruction::kTarget);
+    std::string_view config = bytesIn(message(i), fields::instruction::kBackendConfig);
     if (target.substr(0, 9) == "__cublas$")
-      return product(i, numbersInJson(bytesIn(message(i), fields::instruction::kBackendConfig),
-                                      "lhs_contracting_dimensions"));
+      return product(i, numbersInJson(findInJson(config, "lhs_contracting_dimensions", ']')));
     if (target.substr(0, 12) != "__cudnn$conv")
-      return 0;
+      return estimate(config);
     Numbers first = module_.dimensions(operandOf(i, 0)), result = firstArray(i);
     Numbers second = module_.dimensions(operandOf(i, 1));
     if (target == "__cudnn$convBackwardInput")

@@ -22,7 +22,7 @@ from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
 from hlotag.audits import dumps, effects, program
 from hlotag.audits.effects.schedule import Schedule
-from hlotag.audits.joined import Joined
+from hlotag.audits.joined import Joined, find_renamed
 from hlotag.audits.memory import read_memory
 from hlotag.audits.model import Tag, TagState
 from hlotag.audits.states import MERGER, TAKERS, Computing, History, States, no_collection
@@ -406,7 +406,8 @@ def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | N
     left = {i.name for i in module.instructions()}
     # XLA removes barriers and the glue around them after the stage.
     joined = {i: numbers for i, numbers in found.joined.items() if i.name in left or kind_of(i.opcode) != Kind.GLUE}
-    return dataclasses.replace(found, joined=joined, equal=equal, restored=after, last=module)
+    renamed = find_renamed(found.named, read.follow(module))
+    return dataclasses.replace(found, joined=joined, equal=equal, restored=after, last=module, renamed=renamed)
 
 
 class _Compiled(NamedTuple):

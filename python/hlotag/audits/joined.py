@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hlotag._util.groups import group
 from hlotag.audits import model
 from hlotag.audits.model import Op, default_phase
 from hlotag.hlo import HloModule
 from hlotag.hlo.collectives import read_collective
 from hlotag.hlo.module import Instruction
-from hlotag.hlo.opcodes import collective_of
+from hlotag.hlo.opcodes import Kind, collective_of, kind_of
 from hlotag.hlo.origins import place_of
 from hlotag.hlo.work import Caller, Roles, find_callers, find_roles, measure
 
@@ -37,6 +38,7 @@ class Joined:
         restored: By name of an instruction, its entries after the HLO stage; empty if the stage did not run.
         fusions: By id of a computation, the fusion that it is part of, if instructions do not repeat the fusion's tags.
         last: The module that runs, if XLA's passes went on after `module`.
+        renamed: By instruction, what it is in the module that runs, if that has another name.
     """
 
     module: HloModule
@@ -48,6 +50,11 @@ class Joined:
     restored: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fusions: Mapping[int, Instruction] = field(default_factory=dict)
     last: HloModule | None = None
+    renamed: Mapping[Instruction, Instruction] = field(default_factory=dict)
+
+    def name_of(self, instruction: Instruction) -> str:
+        """The name of an instruction in the module that runs."""
+        return self.renamed.get(instruction, instruction).name
 
     def has(self, instruction: Instruction, key: str, value: str) -> bool:
         """Whether an instruction has a tag."""
@@ -95,10 +102,10 @@ class Joined:
             doing = roles.get(i, _NO_ROLES)
             exchanges = read_collective(running) or ("", "", 0)
             done = flops, size, effort, caller.runs, caller.name
-            return model.Instruction(i.name, i.opcode, fusion, *doing, *place, *done, *exchanges)
+            return model.Instruction(running.name, i.opcode, fusion, *doing, *place, *done, *exchanges)
 
         if self.last:
-            found = [instruction(i, by_name[i.name]) for i in joined if i.name in by_name]
+            found = [instruction(i, running) for i in joined if (running := self.renamed.get(i) or by_name.get(i.name))]
         else:
             found = [instruction(i, i) for i in joined]
         known = {each.kernel for each in found}
@@ -120,3 +127,18 @@ class Joined:
         if owners:
             scope, phase = scope if is_own and i.op_name else ops[owners[0]].scope, phase or ops[owners[0]].phase
         return scope, phase or default
+
+
+def find_renamed(before: Named, after: Named) -> dict[Instruction, Instruction]:
+    """Finds the instructions to which XLA gave other names, by opcode and the operations that they are named after, or by place.
+
+    After the HLO stage, TPU's compiler names kernels anew, and GPU's what is asynchronous and need not be.
+    """
+    old, new = ({i.name for i in named} for named in (before, after))
+
+    def others(named: Named, known: set[str]) -> dict[Hashable, list[Instruction]]:
+        found = [(i, ids) for i, ids in named.items() if i.name not in known and kind_of(i.opcode) == Kind.HEAVY]
+        return group(((i.opcode, ids or (i.computation.name, i.dimensions)), i) for i, ids in found)
+
+    made = others(after, old)
+    return {i: j for place, found in others(before, new).items() for i, j in zip(found, made.get(place, ()), strict=False)}

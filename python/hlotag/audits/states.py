@@ -116,7 +116,7 @@ class Computing:
 
     def carrier(self, number: int, key: str, value: str) -> str:
         """The name of an instruction that moves an operation's result and has a tag; empty if there is none."""
-        return next((i.name for i in self._carriers.get(number, ()) if self._found.has(i, key, value)), "")
+        return next((self._found.name_of(i) for i in self._carriers.get(number, ()) if self._found.has(i, key, value)), "")
 
     def find_untagged_copies(self, number: int, tagged: Sequence[Instruction]) -> list[Instruction]:
         """The instructions without a tag that compute an operation once more; `tagged` are those with the tag.
@@ -241,7 +241,7 @@ class States:
             instructions = computed.get(number, ())
             if instructions or number in work:
                 around = dict.fromkeys(fusions[i.computation.id].name for i in instructions if i.computation.id in fusions)
-                names, (_, flops, size, _) = tuple([i.name for i in instructions]), work.get(number, _NO_WORK)
+                names, (_, flops, size, _) = tuple(map(self._found.name_of, instructions)), work.get(number, _NO_WORK)
                 # Not `_replace`, which takes three times as long.
                 made[number] = Op(*op[:8], names, op.type, flops, size, tuple(around), op.derived_from, op.inserted)
         return made
@@ -272,7 +272,7 @@ class States:
         tagged = [i for i in instructions if found.has(i, key, value) or self._has_of_call(i, key, value)]
         lacking = self.computing.find_untagged_copies(op.id, tagged) if tagged else instructions
         shown = lacking or tagged
-        names, shared = tuple([i.name for i in shown]), self.computing.others(shown, op.id)
+        names, shared = tuple(map(found.name_of, shown)), self.computing.others(shown, op.id)
         if not lacking:
             if found.restored and all(i.entries.get(key) != found.value_of(i, key) for i in tagged):
                 return TagState.RESTORED, names, shared, by, "", ""
