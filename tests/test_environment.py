@@ -222,14 +222,6 @@ def test_dumps_of_a_pipeline_that_fails_show_how_far_it_came(tmp_path):
         assert TAGGED in program().lower(X).as_text()
 
 
-def test_a_dump_that_cannot_be_written_is_a_warning(tmp_path):
-    (tmp_path / "file").write_text("")
-    with hlotag.dump_to(tmp_path / "file" / "folder"), hlotag.stage(), pytest.warns(RuntimeWarning) as caught:
-        assert program().lower(X).as_text().count(TAGGED) > 2
-    (warning,) = caught
-    assert re.search(rf"a dump could not be written: .*{tmp_path}/file", str(warning.message)) and warning.filename == __file__
-
-
 def test_dumps_are_numbered_and_name_the_process(tmp_path, monkeypatch):
     monkeypatch.setattr(runtime.distributed.global_state, "num_processes", 4)
     monkeypatch.setattr(runtime.distributed.global_state, "process_id", 3)

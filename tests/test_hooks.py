@@ -12,7 +12,6 @@ from jax._src.interpreters import mlir
 from jax._src.interpreters import partial_eval as pe
 
 import hlotag
-from hlotag.lowering import hlo_stage
 from programs import X
 
 PLACES = {
@@ -226,18 +225,3 @@ def test_where_ours_is_gone_the_next_stage_wraps_again(run_python):
     """`mock.patch` puts back what it found, without our wrapper."""
     done = run_python(f"import hlotag.lowering.staging\n{BELOW}{RESTORED}", JAX_COMPILATION_CACHE_DIR="cache")
     assert done.stdout.split() == ["2", "1", "True", "2", "1", "0"]
-
-
-def test_a_module_is_compiled_in_the_stage_that_lowered_it():
-    def lower():
-        return jax.jit(lambda x: hlotag.tag(jnp.sin(x), {"k": "v"}) + 1.0).lower(X)
-
-    hlotag.enable()
-    inside = lower()
-    hlotag.disable()
-    outside = lower()
-    with hlo_stage.recorded() as records:
-        outside.compile()
-        assert records == []
-        inside.compile()
-        assert len(records) == 1

@@ -67,13 +67,6 @@ def test_a_product_is_tagged_whatever_becomes_of_the_tag(staged, set_xla_metadat
     assert names(other_key_within_a_block) == ["dot_general"] and names(other_key_within_a_block, key="other") == []
 
 
-def test_inner_jit_is_tagged_for_that_call_only(staged, set_xla_metadata):
-    inner = jax.jit(lambda x: jnp.sin(x) * 2.0)
-    f = lambda x, w: set_xla_metadata(inner(x), k="v") + inner(w)
-    assert values_of("sine", f) == ["v", None]
-    assert set(values_of("cosine", jax.grad(lambda x, w: f(x, w).sum(), (0, 1)))) == {None, "v"}
-
-
 # --- Precedence --------------------------------------------------------------------------------------------------------------
 
 
@@ -152,22 +145,6 @@ def test_grad_policies(staged, form, grad, expected, where):
     }[form]
     gradient = jax.value_and_grad(lambda x, w: (tagged(x, w) ** 2).sum(), (0, 1))
     assert values_of("dot_general", gradient) == ["f", expected, expected]
-
-
-def test_a_tag_set_in_a_backward_rule_is_meant_for_it(staged):
-    @jax.custom_vjp
-    def product(x, w):
-        return hlotag.tag(x @ w, {"k": "f"}, grad="drop")
-
-    def backward(residuals, g):
-        x, w = residuals
-        with hlotag.tagged({"k": "bx"}, grad="drop"):
-            gx = g @ w.T
-        return gx, hlotag.tag(x.T @ g, {"k": "bw"}, grad="drop")
-
-    product.defvjp(lambda x, w: (product(x, w), (x, w)), backward)
-    gradient = jax.value_and_grad(lambda x, w: (product(x, w) ** 2).sum(), (0, 1))
-    assert values_of("dot_general", gradient) == ["f", "bx", "bw"]
 
 
 # --- Values and keys ---------------------------------------------------------------------------------------------------------

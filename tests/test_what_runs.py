@@ -160,11 +160,6 @@ def test_errors_of_the_block_are_those_of_the_program():
     assert [each.name for each in found.programs] == ["jit_sinh"]
 
 
-def test_two_traces_at_once_are_an_error():
-    with hlotag.profiling(), pytest.raises(hlotag.HlotagError, match="JAX's profiler cannot start"), hlotag.profiling():
-        pass
-
-
 def test_memory_of_what_runs_is_found():
     with hlotag.auditing(memory=True) as audits:
         Trainer().train(1)
