@@ -8,8 +8,6 @@ It is apart from hlotag's own table, `hlotag.hlo.opcodes`, since the truth is to
 CARRIERS = {"copy", "bitcast", "call", "tuple", "get-tuple-element", "transpose", "reshape", "broadcast"}
 # Of these, what XLA puts around an instruction, under its name, when it moves a change of shape past it.
 RELABELLED = {"bitcast", "copy", "reshape", "transpose"}
-# Those, and what moves what others compute.
-MOVERS = CARRIERS | {"concatenate", "dynamic-slice", "dynamic-update-slice", "iota", "pad", "reverse", "slice"}
 GLUE = CARRIERS | {"fusion", "parameter", "constant"}
 
 # XLA rewrites arithmetic to any other: the remainder by a power of two to a mask, a square root and a division to `rsqrt`.

@@ -2,6 +2,7 @@
 """Fixtures that more than one test file uses."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -63,6 +64,25 @@ def staged() -> Iterator[None]:
 
     with hlotag.stage():
         yield
+
+
+@pytest.fixture
+def off_afterwards() -> Iterator[None]:
+    """Turns the stage and dumps off after a test that may have turned them on."""
+    import hlotag
+
+    yield
+    hlotag.disable()
+    hlotag.dump_to(None)
+    assert hlotag.active() is None
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises, as it does in a terminal; a shell starts jobs in the background with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(params=["jax", "hlotag"])

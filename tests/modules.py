@@ -7,9 +7,6 @@ from jaxlib.mlir import ir
 
 NOT_TAGGED = {"func.func", "func.return", "stablehlo.return", "sdy.return"}
 
-WITHOUT_PROGRAM = "hlotag-attach,hlotag-propagate-autodiff,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"
-"""The passes for a module that comes without its program."""
-
 
 @dataclass(frozen=True)
 class Op:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
@@ -16,7 +17,24 @@ def _matrix(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32) * 0.3
 
 
+def by_value(function, *args):
+    return set_xla_metadata(function(*args), k="v")
+
+
+def by_block(function, *args):
+    with set_xla_metadata(k="v"):
+        return function(*args)
+
+
 X, W, B = _matrix(4, 8), _matrix(8, 8, seed=1), _matrix(8, seed=2)
+
+
+def of_scan(f):
+    return lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+
+
+def of_shard_map(f):
+    return jax.shard_map(f, mesh=Mesh(np.array(jax.devices()[:2]), ("i",)), in_specs=P("i"), out_specs=P("i"), check_vma=False)
 
 
 def mlp(x, w, b):

@@ -12,16 +12,10 @@ import pytest
 import hlotag
 from hlotag.tagging import keys
 
+pytestmark = pytest.mark.usefixtures("off_afterwards")
 X = np.ones((2, 2), np.float32)
 HALF = "a\ud800b"  # a lone surrogate
 LONG = "x" * 100_000
-
-
-@pytest.fixture(autouse=True)
-def nothing_stays_on():
-    yield
-    hlotag.disable()
-    hlotag.dump_to(None)
 
 
 def a_rule(**fields):

@@ -82,14 +82,6 @@ def test_what_passes_report_is_a_problem():
         assert problem.kind == "unmatched rule" and "rule 1 matched nothing" in problem.why
 
 
-@pytest.fixture
-def interruptible():
-    """Ctrl-C raises, as it does in a terminal; a shell starts jobs in the background with Ctrl-C ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.parametrize("kind", ["function", "module"])
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_waits_for_xla_and_leaves_nothing(kind, monkeypatch, tmp_path):

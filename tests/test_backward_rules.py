@@ -11,11 +11,10 @@ from jax import lax
 from jax.experimental import hijax
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import jaxpr_as_fun
-from jax.sharding import Mesh
-from jax.sharding import PartitionSpec as P
 
 import hlotag
 from modules import ops_of
+from programs import of_scan, of_shard_map
 
 pytestmark = pytest.mark.usefixtures("second_run")
 
@@ -80,16 +79,8 @@ def hijax_primitive(erf):
     return lambda x: Sine(jax.typeof(x))(x)
 
 
-def of_jit(f):
-    return jax.jit(f)
-
-
-def of_scan(f):
-    return lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
-
-
 def of_jit_in_scan(f):
-    return of_scan(of_jit(f))
+    return of_scan(jax.jit(f))
 
 
 def of_fori_loop(f):
@@ -104,12 +95,8 @@ def of_vmap(f):
     return lambda x: jax.vmap(f)(x.reshape(2, 2)).reshape(4)
 
 
-def of_shard_map(f):
-    return jax.shard_map(f, mesh=Mesh(np.array(jax.devices()[:2]), ("i",)), in_specs=P("i"), out_specs=P("i"), check_vma=False)
-
-
 KINDS = (*(backward, shared_with_forward, forward, custom_gradient, custom_jvp, linear_call, custom_root, hijax_primitive),)
-AROUND = (lambda f: f, of_jit, of_scan, of_jit_in_scan, of_fori_loop, of_cond, jax.checkpoint, of_vmap, of_shard_map)
+AROUND = (lambda f: f, jax.jit, of_scan, of_jit_in_scan, of_fori_loop, of_cond, jax.checkpoint, of_vmap, of_shard_map)
 # JAX has no rule of `linear_call` for vmap, and none of hijax primitives for vmap and checkpoint.
 IMPOSSIBLE = {(linear_call, of_vmap), (hijax_primitive, of_vmap), (hijax_primitive, jax.checkpoint)}
 # JAX raises an AssertionError.

@@ -14,7 +14,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
 from modules import ops_of
-from programs import SEVERAL_OPERATIONS
+from programs import SEVERAL_OPERATIONS, by_block, by_value
 
 pytestmark = pytest.mark.usefixtures("second_run")
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
@@ -39,20 +39,11 @@ def _with_jvp(primals, tangents):
     return y, (9.0 - y**2) / 3.0 * (tangents[0] @ primals[1] + primals[0] @ tangents[1])
 
 
-def tag_value(function, *args):
-    return set_xla_metadata(function(*args), k="v")
-
-
-def tag_block(function, *args):
-    with set_xla_metadata(k="v"):
-        return function(*args)
-
-
 def tag_decorated(function, *args):
     return set_xla_metadata(k="v")(function)(*args)
 
 
-FORMS = {"value": tag_value, "block": tag_block, "decorator": tag_decorated}
+FORMS = {"value": by_value, "block": by_block, "decorator": tag_decorated}
 
 # What is tagged is one call, so that the value form covers it too.
 CALLS = {
@@ -117,7 +108,7 @@ def test_all_operations_of_a_block(name, differentiated):
     function = SEVERAL_OPERATIONS[name]
     if differentiated:
         function = lambda x: jax.grad(lambda x: jnp.real(SEVERAL_OPERATIONS[name](x)).astype(jnp.float32).sum())(x)
-    assert untagged_ops(lambda x, w: tag_block(function, x)) == []
+    assert untagged_ops(lambda x, w: by_block(function, x)) == []
 
 
 # The others are several calls in user code, of which the last makes the value.
@@ -126,14 +117,14 @@ ONE_CALL = ["argmax", "cumsum", "sort", "erf_inv", "lgamma", "square", "reduce_w
 
 @pytest.mark.parametrize("name", ONE_CALL)
 def test_a_value_tag_reaches_all_operations_of_the_call(name):
-    assert untagged_ops(lambda x, w: tag_value(SEVERAL_OPERATIONS[name], x)) == []
+    assert untagged_ops(lambda x, w: by_value(SEVERAL_OPERATIONS[name], x)) == []
 
 
 def test_the_mesh_that_a_tagged_call_declares_is_no_operation():
     mesh = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     sums = jax.shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P())
     with hlotag.stage(rules=[hlotag.Rule({"rule": "v"}, op="*")]):
-        lowered = lower(lambda x, w: tag_block(sums, x))
+        lowered = lower(lambda x, w: by_block(sums, x))
     assert all(op.entries == {"k": "v", "rule": "v"} for op in ops_of(lowered))
     meshes = [str(op) for op in lowered.compiler_ir().body.operations if op.operation.name == "sdy.mesh"]
     assert meshes and not any("frontend_attributes" in text for text in meshes)

@@ -15,6 +15,7 @@ from hlotag._compat import runtime
 from hlotag.lowering import environment
 from hlotag.mlir.modules import new_context, parse_module
 
+pytestmark = pytest.mark.usefixtures("off_afterwards")
 X = np.linspace(-1, 1, 4, dtype=np.float32)
 TAGGED = 'mhlo.frontend_attributes = {k = "v"}'
 
@@ -47,13 +48,6 @@ def test_turning_the_stage_on_imports_little(run_python):
     imported = {name.split(".")[0] for name in names} | set(names)
     assert "hlotag" in imported
     assert imported & {"google", "rich", "tomllib", "matplotlib", "jax.extend", "hlotag.audits", "hlotag.xla"} == set()
-
-
-@pytest.fixture(autouse=True)
-def off_afterwards():
-    yield
-    hlotag.disable()
-    hlotag.dump_to(None)
 
 
 @pytest.fixture(scope="module")

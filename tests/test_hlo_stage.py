@@ -237,6 +237,7 @@ def test_in_a_fresh_process(case, run_python):
     assert run_python(f'{first}hlotag.enable(rules=[hlotag.Rule({{"k": "v"}}, op="*")])\n{code}').stdout == printed
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_during_compilation_is_an_interrupt(monkeypatch):
     def interrupted(*_):
         signal.raise_signal(signal.SIGINT)
@@ -245,14 +246,10 @@ def test_an_interrupt_during_compilation_is_an_interrupt(monkeypatch):
         with hlotag.tagged({"k": "interrupted"}):
             return jnp.sin(x) * 2
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell starts jobs in the background with it ignored.
-    try:
-        with monkeypatch.context() as patch:
-            patch.setattr(hlo_stage._Restoration, "__call__", interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                compiled(program, X)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with monkeypatch.context() as patch:
+        patch.setattr(hlo_stage._Restoration, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            compiled(program, X)
     assert entries(compiled(program, X), "multiply") == [{"k": "interrupted"}]
 
 

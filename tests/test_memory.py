@@ -12,33 +12,11 @@ from jax import lax
 
 import hlotag
 from hlotag.cli.commands import main
+from memory_programs import RULES, layer, looped, training_step
 
 ROWS, WIDTH = 512, 64
 VALUE = ROWS * WIDTH * 4  # bytes of one activation
 WEIGHTS, X = [jnp.ones((WIDTH, WIDTH))] * 4, jnp.ones((ROWS, WIDTH))
-RULES = [hlotag.Rule({"layer": "{n}"}, scope="layer_{n}")]
-
-
-def layer(x, w):
-    return jnp.tanh(jnp.sin(jnp.tanh(x @ w)) * 2)
-
-
-def training_step(remat=False):
-    def loss(weights, x):
-        for n, w in enumerate(weights):
-            with jax.named_scope(f"layer_{n}"):
-                x = (jax.checkpoint(layer) if remat else layer)(x, w)
-        return (x**2).sum()
-
-    return jax.grad(loss)
-
-
-def looped(weights, x):
-    def loss(stacked):
-        with jax.named_scope("layer_0"):
-            return lax.scan(lambda c, w: (layer(c, w), None), x, stacked)[0].sum()
-
-    return jax.grad(loss)(jnp.stack(weights))
 
 
 def loops_in_branches(weights, x):
@@ -46,7 +24,7 @@ def loops_in_branches(weights, x):
 
 
 PROGRAMS = {
-    "a training step": jax.jit(training_step()),
+    "a training step": jax.jit(training_step(remat=False)),
     "with a checkpoint": jax.jit(training_step(remat=True)),
     "with donation": jax.jit(lambda weights, x: ([w + 1 for w in weights], jnp.tanh(x)), donate_argnums=(0, 1)),
     "a loop under a gradient": jax.jit(looped),

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from jax.ad_checkpoint import checkpoint_name
 from jax.experimental import xla_metadata
-from jax.sharding import Mesh
-from jax.sharding import PartitionSpec as P
 
 import hlotag
 from modules import ops_of
+from programs import of_scan, of_shard_map
 
 pytestmark = pytest.mark.usefixtures("second_run")
 
@@ -72,18 +71,6 @@ def unnamed(module, x):
     return module.set_xla_metadata(jax.nn.gelu(by_block(module, by_value(module, x))), _scheduling_group_id="7")
 
 
-def in_jit(f):
-    return jax.jit(f)
-
-
-def in_scan(f):
-    return lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
-
-
-def in_shard_map(f):
-    return jax.shard_map(f, mesh=Mesh(np.array(jax.devices()[:2]), ("i",)), in_specs=P("i"), out_specs=P("i"), check_vma=False)
-
-
 def tags_in(body, around, policy):
     """The entries of a gradient's operations, by kind of operation."""
     within = around(jax.checkpoint(body, policy=policy))
@@ -101,7 +88,7 @@ def is_kept(entry):
     return op != HANDS_ON and (key != "_scheduling_group_id" or op in ("stablehlo.sine", "stablehlo.cosine"))
 
 
-@pytest.mark.parametrize("around", [in_jit, in_scan, in_shard_map])
+@pytest.mark.parametrize("around", [jax.jit, of_scan, of_shard_map])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_policy_fails_or_loses_a_tag(policy, around):
     rules = [hlotag.Rule({"rule": "r"}, op="sine"), hlotag.Rule({"rule": "r"}, op="dot_general")]

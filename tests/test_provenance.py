@@ -8,7 +8,7 @@ import pytest
 
 import hlotag
 from hlotag.passes.rules import Rule, attach
-from modules import WITHOUT_PROGRAM, ops_of
+from modules import ops_of
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
@@ -76,7 +76,8 @@ def test_rules_match_kinds_and_functions_without_locations():
     text = jax.jit(program()).lower(np.stack([X, X]), X).as_text()
     assert "loc(" not in text
     rules = [*RULES, Rule({"kind": 1}, op="tanh"), Rule({"function": 1}, function="main", op="dot_general")]
-    result = hlotag.run_passes(text, WITHOUT_PROGRAM.replace("hlotag-attach", attach(rules)))
+    of_a_module = "hlotag-propagate-autodiff,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify"
+    result = hlotag.run_passes(text, f"{attach(rules)},{of_a_module}")
     # Nothing says what is of the backward pass, so nothing is taken for it; places in the text are no lines of the program.
     assert 'kind = "1"' in result and 'function = "1"' in result and 'forward = "1"' in result
     assert not any(f'{key} = "1"' in result for key in ("attention", "backward", "here"))

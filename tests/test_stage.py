@@ -22,6 +22,7 @@ from hlotag import _core
 from hlotag.passes.rules import Rule
 from modules import ops_of
 
+pytestmark = pytest.mark.usefixtures("off_afterwards")
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
 
@@ -32,13 +33,6 @@ def gradient():
 
 def tagged(lowered):
     return sum("k" in op.entries for op in ops_of(lowered))
-
-
-@pytest.fixture(autouse=True)
-def stage_off_afterwards():
-    yield
-    hlotag.disable()
-    assert hlotag.active() is None
 
 
 def in_a_thread(work):

@@ -12,22 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlotag
 from modules import ops_of
-from programs import FORWARD_MODE, TRANSFORMS, B, W, X, attention
+from programs import FORWARD_MODE, TRANSFORMS, B, W, X, attention, by_block, by_value
 
 pytestmark = pytest.mark.usefixtures("second_run")
-
-
-def by_value(function, *args):
-    return set_xla_metadata(function(*args), k="v")
-
-
-def by_block(function, *args):
-    with set_xla_metadata(k="v"):
-        return function(*args)
 
 
 def one_softmax_of_a_loop(tag):

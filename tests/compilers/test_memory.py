@@ -13,32 +13,10 @@ from key_probes import PLATFORM
 
 import hlotag
 from hlotag.audits.collect import audit_and_compile
+from memory_programs import RULES, layer, looped, training_step
 
 ROWS, WIDTH = 16384, 1024
 SHAPES = [jnp.zeros((WIDTH, WIDTH))] * 4, jnp.zeros((ROWS, WIDTH))
-RULES = [hlotag.Rule({"layer": "{n}"}, scope="layer_{n}")]
-
-
-def layer(x, w):
-    return jnp.tanh(jnp.sin(jnp.tanh(x @ w)) * 2)
-
-
-def training_step(remat):
-    def loss(weights, x):
-        for n, w in enumerate(weights):
-            with jax.named_scope(f"layer_{n}"):
-                x = (jax.checkpoint(layer) if remat else layer)(x, w)
-        return (x**2).sum()
-
-    return jax.grad(loss)
-
-
-def looped(weights, x):
-    def loss(stacked):
-        with jax.named_scope("layer_0"):
-            return lax.scan(lambda c, w: (layer(c, w), None), x, stacked)[0].sum()
-
-    return jax.grad(loss)(jnp.stack(weights))
 
 
 def offloaded(weights, x):
