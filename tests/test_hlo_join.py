@@ -10,14 +10,11 @@ from jax.extend.mlir import ir
 import hlo_programs
 import hlotag
 from hlo_programs import PROGRAMS, compiled_instructions, is_xlas_own, program
-from hlotag import _core
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import MOVES
 from hlotag.hlo.origins import walk
 from hlotag.hlo.restore import Rules
 from hlotag.lowering import hlo_stage
-from hlotag.mlir import connection
-from hlotag.mlir.modules import new_context, parse_module
 from programs import X
 
 
@@ -171,33 +168,3 @@ def test_entries_of_libraries_are_merged():
     calls = [i for i in tags(f, X)["custom-call"] if i]
     assert calls
     assert all(i["k"] == "v" and len(i) > 1 for i in calls)
-
-
-def numbered_operations(text: str):
-    connection.ensure()
-    with new_context():
-        return _core.number_operations(parse_module(text), "abc", every=True)
-
-
-def function_of(name: str, *operations: str) -> str:
-    """A function of a scalar: a chain of operations."""
-    body = "".join(f"%{n + 1} = {operation.format(f'%{n}')}\n" for n, operation in enumerate(operations))
-    visibility = "public" if name == "main" else "private"
-    body = body.replace("%0", "%x") + f"return %{len(operations)} : tensor<f32>"
-    return f"func.func {visibility} @{name}(%x: tensor<f32>) -> tensor<f32> {{ {body} }}\n"
-
-
-def test_a_value_is_known_through_any_number_of_calls():
-    depth, call = 200, "call @f{}({{}}) : (tensor<f32>) -> tensor<f32>"
-    text = function_of("main", "stablehlo.sine {} : tensor<f32>", call.format(0))
-    text += "".join(function_of(f"f{i}", call.format(i + 1)) for i in range(depth))
-    operations = numbered_operations(text + function_of(f"f{depth}", "stablehlo.cosine {} : tensor<f32>"))
-    names = [operations[i][0] for i in range(len(operations))]
-    sine, cosine = names.index("stablehlo.sine"), names.index("stablehlo.cosine")
-    assert operations[cosine][2] == (sine,)
-    assert operations.results() == (cosine,)
-
-
-def test_functions_that_call_each_other_are_read():
-    operations = numbered_operations(function_of("main", "call @main({}) : (tensor<f32>) -> tensor<f32>"))
-    assert operations.results() == (None,)

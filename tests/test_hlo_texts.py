@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The join of instructions to operations, as an audit and the stage do it; `join_test.cpp` has the rules."""
+"""The join of instructions to operations, as an audit of dumps does it; `join_test.cpp` has the rules."""
 
 import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from hlotag import _compat
-from hlotag.hlo import HloModule, join
+from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
 from hlotag.hlo.origins import Origins
 from hlotag.mlir.modules import copy_of
@@ -28,12 +27,6 @@ def numbered(function, text: str, *arguments) -> tuple[Origins, list[str], HloMo
     return origins, names, HloModule(_compat.runtime.hlo_from_text(text))
 
 
-def joined(function, text: str, *arguments, by) -> dict[str, list[str]]:
-    """By instruction of HLO text, the names of its operations' values."""
-    origins, names, module = numbered(function, text, *arguments)
-    return {instruction.name: [names[number] for number in numbers] for instruction, numbers in by(module, origins).items()}
-
-
 CALLED = """
 HloModule called
 ENTRY main {
@@ -45,13 +38,9 @@ ENTRY main {
 """
 
 
-def sources_of(module: HloModule, origins: Origins):
-    """As an audit joins them."""
-    return sources(module, origins.program, (origins.ids_of(i.op_name) for i in module.instructions()))
-
-
-@pytest.mark.parametrize("by", [join, sources_of])
-def test_what_is_named_after_a_call_is_not_what_the_call_takes(by):
+def test_what_is_named_after_a_call_is_not_what_the_call_takes():
     """TPU's compiler makes products of an FFT, and names them after the call that holds it."""
-    found = joined(lambda x, w: jax.jit(jnp.sin)(x @ w), CALLED, X, W, by=by)
-    assert (found["product"], found["expanded"]) == (["dot_general"], [])
+    origins, names, module = numbered(lambda x, w: jax.jit(jnp.sin)(x @ w), CALLED, X, W)
+    found = sources(module, origins.program, (origins.ids_of(i.op_name) for i in module.instructions()))
+    by_name = {instruction.name: [names[number] for number in numbers] for instruction, numbers in found.items()}
+    assert (by_name["product"], by_name["expanded"]) == (["dot_general"], [])

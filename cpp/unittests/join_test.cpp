@@ -302,6 +302,24 @@ TEST(join_adds_equal_operations_that_are_gone) {
   CHECK(both == std::vector<Numbers>({{0}, {1}}));
 }
 
+TEST(join_what_is_named_after_a_call_is_not_what_the_call_takes) {
+  // TPU's compiler makes products of an FFT, and names them after the call that holds it.
+  const std::string program = R"(
+    0 = stablehlo.dot_general[4,8](_, _)
+    1 = func.call[4,8](0)
+    2 = stablehlo.sine[4,8](0))";
+  CHECK_EQ(joined(program, HloText(R"(
+    main:
+      x = parameter[4,8]
+      w = parameter[8,8] index=1
+      product = dot[4,8](x, w) "#0/f/dot_general"
+      expanded = dot[4,8](product, w) "#1/f/call")")),
+           "product 0");
+  NumberedName named{{1, 2}, {}};
+  setCallsApart(named, programOf(program));
+  CHECK(named.numbers == Numbers({2}) && named.callers == Numbers({1}));
+}
+
 TEST(join_names_of_other_programs_are_errors) {
   Program program = programOf("0 = stablehlo.sine[4](_)");
   HloText text("main:\n s = sine[4] \"#3/f/sin\"");
