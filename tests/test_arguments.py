@@ -73,7 +73,7 @@ MISTAKES = {
     "a long text": (lambda: a_rule(phase=LONG), r"rule field 'phase' must be .*, got 'x{90,100}\.\.\.x{90,100}'$"),
     "an array of many lines": (lambda: hlotag.enable(hlo=X), r"got array\(\[\[1\., 1\.\], \[1\., 1\.\]\], dtype=float32\)$"),
     "a rule of no pattern": (lambda: hlotag.Rule({"k": "v"}), "rule"),
-    "an audited": (lambda: hlotag.audit(3), "3|int"),
+    "an audited": (lambda: hlotag.audit(3), "a function, a Lowered, a Compiled or a folder, not int"),
     "a client": (lambda: hlotag.xla.Client(3), "a jaxlib client or the name of a platform, not int"),
     "a program": (lambda: hlotag.xla.compile(3), "cannot compile a int"),
     "an executable": (lambda: hlotag.xla.LoadedExecutable(3), "must be jaxlib's loaded executable, not a int"),

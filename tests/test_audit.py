@@ -283,7 +283,6 @@ def test_dropped_tags_are_those_of_the_program():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((3,), TypeError, "a function, a Lowered, a Compiled or a folder, not int"),
         (("/no/such/folder",), ParseError, "no such folder"),
         (("/tmp", 1), TypeError, "without arguments"),
         ((b"module {", "m.mlir"), ParseError, r"m\.mlir:1"),

@@ -2,7 +2,6 @@
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_{n}/attn\", attrs = {k = \"attention {n}\"}}]"}' | FileCheck %s --check-prefix=NAME --implicit-check-not=frontend_attributes
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_*\", unless = [{scope = \"layer_1\"}, {op = \"tanh\", function = \"f\"}], attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=UNLESS
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_*\", attrs = {k = \"f\"}, grad = {k = \"d\"}, remat = {k = \"r\"}}]"}' | FileCheck %s --check-prefix=REMAT
-// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{op = \"add\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=BODY --implicit-check-not='k = "v"' --implicit-check-not=frontend_attributes
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"s?\", attrs = {k = \"v\"}}, {function = \"?\", attrs = {l = \"v\"}}]"}' | FileCheck %s --check-prefix=ONE
 
 // A name in braces is text of one element, for values.
@@ -36,17 +35,6 @@ func.func @f(%x: tensor<f32>) -> tensor<f32> {
 // UNLESS: stablehlo.tanh {{.*}}k = "v"
 func.func @g(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.tanh %x : tensor<f32> loc("jit(f)/layer_3/tanh")
-  return %0 : tensor<f32>
-}
-
-// The body of a reduction is part of it.
-// BODY-LABEL: func.func @reduction
-func.func @reduction(%x: tensor<4xf32>, %zero: tensor<f32>) -> tensor<f32> {
-  %0 = "stablehlo.reduce"(%x, %zero) <{dimensions = array<i64: 0>}> ({
-  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %1 = stablehlo.add %a, %b : tensor<f32>
-    stablehlo.return %1 : tensor<f32>
-  }) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
 
