@@ -184,7 +184,7 @@ void Expressions::addTypes(Operation op, DictionaryAttr entries) {
 size_t Expressions::countSteps(Operation op) {
   if (op.results().size() != 1 || op.name() == ids_.customCall || isSite(op))
     return 3;
-  if (op.regions().size()) {
+  if (!op.regions().empty()) {
     ir::Block body = op.regions()[0].firstBlock();
     bool isSum =
         op.name() == ids_.reduce && body && body.firstOp() && body.firstOp().name() == ids_.add;

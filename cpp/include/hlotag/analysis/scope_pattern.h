@@ -34,7 +34,8 @@ public:
   State next(State before, std::string_view elements);
   /// Returns the texts of the last match that ends in the elements that led to `state`, or null.
   const Bindings *matchAt(State state) const {
-    return states_[state]->match ? &*states_[state]->match : nullptr;
+    const auto &match = states_[state]->match;
+    return match ? &*match : nullptr;
   }
 
 private:
