@@ -2,7 +2,6 @@
 """Profiles of programs that run here: what has which value and phase, and what may be profiled."""
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -163,11 +162,12 @@ def test_a_trace_alone_has_the_tags_of_its_module(tmp_path):
         jax.block_until_ready(step(WEIGHTS, X))
     profile = hlotag.read_profile(tmp_path, module="jit_train")
     assert_sums(profile)
-    found, expected = (
-        Counter({(row.value, row.phase): row.seconds for row in each.rows if row.key == "layer"})
-        for each in (profile, hlotag.read_profile(tmp_path, audit))
+    alone, expected = (
+        {hot.name: set(hot.tags) for hot in each.instructions} for each in (profile, hlotag.read_profile(tmp_path, audit))
     )
-    assert sum(abs(found[place] - expected[place]) for place in found | expected) < 0.1 * profile.total_seconds
+    # Only the audit knows what XLA merged into an instruction.
+    assert alone.keys() == expected.keys() and all(alone[name] <= expected[name] for name in alone)
+    assert {name for name in alone if alone[name]} == {name for name in expected if expected[name]} != set()
     with pytest.raises(ParseError, match="no module of jit_other; modules of what ran: jit_train"):
         hlotag.read_profile(tmp_path, module="jit_other")
     with pytest.raises(ArgumentError, match="module='jit_train' goes without an audit"):
