@@ -14,6 +14,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 import hlotag
 from hlotag import _compat
 from hlotag.audits import Op, TagState, dumps, program
+from hlotag.audits.flow import Flow
 from hlotag.audits.instructions import Instructions, Lineage
 from hlotag.audits.states import History
 from hlotag.cli import main
@@ -258,6 +259,17 @@ def test_operations_of_one_name_are_told_apart_by_what_they_read(case):
     named = Lineage(first, numbers).follow(last)
     found = {i.name[-1]: numbers.ops[named[i][0]].id for i in last.instructions() if i.opcode == "sine"}
     assert found == {i.name[-1]: numbers[i] for i in first.instructions() if i.opcode == "sine"}
+
+
+def test_elements_that_a_tuple_lacks_are_passed_over():
+    """As in a damaged dump."""
+    text = LOOP.replace("BODY", "y.1 = SINE(v)\n y.2 = SINE(w)").replace("SINE", "sine")
+    first, last = (HloModule(_compat.runtime.hlo_from_text(f"HloModule m\n{text}")) for _ in range(2))
+    for instruction in last.instructions():
+        instruction.proto.tuple_index = 9
+        instruction.name = f"renamed.{instruction.name}"
+    flow = Flow(last, Lineage(first, Instructions(first)).follow(last))
+    assert [flow.inputs(i) for i in last.instructions() if i.opcode == "sine"] == [frozenset()] * 2
 
 
 def test_a_file_of_hlo_and_a_compiled_program_are_audited_alike(tmp_path, capsys):

@@ -61,9 +61,9 @@ class Flow:
         if at.opcode == "parameter":
             return self._find_argument(at, element, steps)
         if at.opcode == "get-tuple-element":
-            return self._of(at.operands[0], at.proto.tuple_index, steps)
+            return _join(self._of(operand, at.proto.tuple_index, steps) for operand in at.operands)
         if at.opcode == "tuple" and element is not None:
-            return self._of(at.operands[element], None, steps)
+            return _join(self._of(operand, None, steps) for operand in at.operands[element : element + 1])
         if at.opcode in ("async-start", "call", "fusion") and at.called_ids:
             return self._of(at.called[0].root, element, steps)
         if at.opcode not in _PASSED and (named := self._named.get(at)):
