@@ -34,13 +34,14 @@ class Flow:
 
     Args:
         module: The module.
-        named: By instruction, the operations that it may be. May change until a value is asked for that comes from it.
+        named: By instruction, the operations that it may be. Read when a value is first asked for.
     """
 
     def __init__(self, module: HloModule, named: Mapping[Instruction, Sequence[int]]) -> None:
         self._named, self._entry = named, module.entry.id
         self._known: dict[tuple[Instruction, int | None], frozenset[int]] = {}
-        self._callers: dict[int, list[tuple[Instruction, int]]] = {}  # With the operand that is the first parameter.
+        # By computation, what calls it, each with the index of the operand that is the first parameter.
+        self._callers: dict[int, list[tuple[Instruction, int]]] = {}
         for instruction in module.instructions():
             for number, called in enumerate(instruction.called_ids):
                 first = number + 1 if instruction.opcode == "conditional" else 0

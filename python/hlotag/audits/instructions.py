@@ -75,7 +75,7 @@ class Lineage:
         named: By instruction of the latest module, the operations that it is named after.
         ambiguous: By instruction of the latest module, the operations that it may be named after, if several.
         unsure: Operations that an ambiguous instruction of the latest module may compute.
-        unsure_if_gone: Operations that an instruction of any module may have been that was taken for another one's.
+        unsure_if_gone: Operations for which an instruction of some module was a candidate, and that got none there.
     """
 
     def __init__(self, module: HloModule, ids: Instructions) -> None:
@@ -110,7 +110,10 @@ class Lineage:
         return self.named
 
     def _with_inputs(self, candidates: tuple[int, ...], inputs: frozenset[int], opcode: str) -> tuple[int, ...]:
-        """The candidates that read what an instruction reads, or most of it, past the fewest operations of which none is left."""
+        """The candidates that read most of what an instruction reads.
+
+        XLA may have removed what is between the two: without a common input, inputs of the inputs count.
+        """
         if opcode in MOVES and (moved := inputs.intersection(candidates)):
             return tuple(sorted(moved))
         reached = {n: self._inputs_of([n]) for n in candidates}

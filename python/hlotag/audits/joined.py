@@ -132,7 +132,7 @@ class Joined:
 def find_renamed(before: Named, after: Named) -> dict[Instruction, Instruction]:
     """Finds the instructions to which XLA gave other names, by opcode and the operations that they are named after, or by place.
 
-    After the HLO stage, TPU's compiler names kernels anew, and GPU's what is asynchronous and need not be.
+    After the HLO stage, TPU's compiler gives kernels other names, and GPU's compiler makes some collectives synchronous.
     """
     old, new = ({i.name for i in named} for named in (before, after))
 
