@@ -21,6 +21,7 @@ from hlotag.audits import Audit, TagState, program
 from hlotag.audits.collect import audit_module
 from hlotag.audits.joined import Joined
 from hlotag.audits.model import Op
+from hlotag.audits.render import as_json
 from hlotag.audits.states import Computing, States
 from hlotag.cli import main
 from hlotag.errors import ParseError
@@ -311,6 +312,8 @@ def test_json_is_as_described(sample):
     assert document["counts"] == {str(state): count for state, count in sample.counts.items()}
     assert [op["id"] for op in document["ops"]] == list(range(len(sample.ops)))
     assert set(schema["$defs"]["state"]["enum"]) == {str(state) for state in TagState}
+    again = as_json.loads(sample.to_json(), "audit.json")
+    assert again.report == sample.report and as_json.dumps(again) == sample.to_json()
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])

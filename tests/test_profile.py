@@ -194,7 +194,7 @@ def test_a_trace_that_runs_already_is_an_error(tmp_path):
 def test_a_program_without_tags_is_shown_by_line_and_scope():
     program = jax.jit(lambda x: jnp.tanh(x @ x))
     profile = hlotag.profile(program, X)
-    assert (profile.untagged, list(profile.tables())) == (pytest.approx(profile.in_operations), [])
+    assert (profile.untagged, profile.keys) == (pytest.approx(profile.in_operations), [])
     assert 'No operation has a tag. by="source" groups by line, by="scope:2" by named scopes.' in profile.notes
     by_line = places(hlotag.profile(program, X, by="source"), "source")
     assert {value.partition(":")[0] for value, _ in by_line} == {"test_profile.py"}

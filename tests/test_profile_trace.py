@@ -291,9 +291,9 @@ def test_what_to_group_by(tmp_path, title):
     expected, by = BY[title]
     events = [thunk("dot.1", 0, 3), thunk("dot.2", 3, 2), thunk("dot.3", 5, 4), thunk("sine.1", 9, 1)]
     found = profiled(tmp_path, host(*events), by or title)
-    ((key, _, lines),) = found.tables()
-    assert (key, {line.value: pytest.approx(line.seconds * 1e3) for line in lines}) == (title, expected)
-    assert next(line.value for line in lines if line.value) == max(expected, key=lambda value: (bool(value), expected[value]))
+    (rows,) = found.break_down()
+    assert (rows.title, {value: pytest.approx(rows.sum(value) * 1e3) for value in rows.lines}) == (title, expected)
+    assert next(filter(None, rows.lines)) == max(expected, key=lambda value: (bool(value), expected[value]))
 
 
 def test_a_loop_without_trips_belongs_to_its_operations():

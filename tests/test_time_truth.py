@@ -8,7 +8,6 @@ import pytest
 
 import hlotag
 from hlotag.audits.collect import Audited, audit_and_compile
-from hlotag.audits.model import kernels
 from hlotag.hlo.module import of_executable
 from hlotag.profiles.record import OPTIONS
 from time_programs import PROGRAMS
@@ -54,8 +53,7 @@ def test_listed_flops_are_those_that_xla_counts(name, audited):
     counted = program.compiled.cost_analysis()
     expected = counted["flops"] + counted.get("transcendentals", 0.0)
     assert sum(each.flops for each in program.audit.instructions) == pytest.approx(expected, rel=0.03)
-    of_kernels = sum(kernel.work[0] for kernel in kernels(program.audit))
-    assert of_kernels == sum(op.flops for op in program.audit.ops) == sum(each.flops for each in program.audit.instructions)
+    assert sum(op.flops for op in program.audit.ops) == sum(each.flops for each in program.audit.instructions)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from hlotag.audits import Audit
-from hlotag.audits.model import kernels
 from hlotag.hlo import HloModule
 from hlotag.profiles.program import Program
 
@@ -18,7 +17,7 @@ def find_products_not_held(audit: Audit, module: HloModule) -> set[str]:
     for instruction in module.instructions():
         fusion = module.fusions.get(instruction.computation.id)
         found.setdefault(fusion.name if fusion else instruction.name, set()).add(instruction.opcode)
-    said = {k.name for k in kernels(audit) for op in k.ops if op.name.rpartition(".")[2] in _PRODUCTS}
+    said = {i.kernel for i in audit.instructions for n in i.ops if audit.ops[n].name.rpartition(".")[2] in _PRODUCTS}
     assert said or not any(opcodes & {"dot", "convolution"} for opcodes in found.values())
     return {name for name in said if _HOLD.isdisjoint(found.get(name, ()))}
 

@@ -2,7 +2,7 @@
 """The types of `hlotag.audit`, which says what became of every tag of a program."""
 
 from hlotag.audits.comparison import Amounts, Difference, compare
-from hlotag.audits.model import Apart, Effect, Instruction, Kernel, Op, Origin, Tag, TagState, Verdict
+from hlotag.audits.model import Apart, Effect, Instruction, Op, Origin, Tag, TagState, Verdict
 from hlotag.audits.report import Problem, Report
 from hlotag.audits.views import Audit
 from hlotag.audits.work import Work
@@ -14,7 +14,6 @@ __all__ = [
     "Difference",
     "Effect",
     "Instruction",
-    "Kernel",
     "Op",
     "Origin",
     "Problem",

@@ -1,45 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The problems that are new since a baseline, the JSON of an earlier audit."""
+"""The problems that are new since a baseline, an earlier audit."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from hlotag._text import list_some
-from hlotag._util.files import read_document
-from hlotag.audits.model import TagState
-from hlotag.audits.render.as_json import SCHEMA, as_dict
+from hlotag.audits.model import Findings, Tag, TagState
 from hlotag.audits.report import Problem, Reported
-from hlotag.errors import ParseError
 
 
-def read(text: str, filename: str) -> dict[str, Any]:
-    """Reads the JSON of `Audit.to_json`. Raises ParseError if it is not a complete audit, or has another schema."""
-    document = read_document(text, filename, "an audit", SCHEMA)
-    try:
-        hash((*_find_known(document), *(_identity(tag, document["ops"]) for tag in document["tags"])))
-    except (LookupError, TypeError) as error:
-        raise ParseError(f"{filename}: the audit is incomplete ({error!r}); write it again with --json") from None
-    return document
-
-
-def worse(audit: Reported, before: dict[str, Any]) -> list[Problem]:
-    """The problems that are new or more frequent than in the document of a baseline, each with its new tags only.
+def worse(now: Reported, before: Reported) -> list[Problem]:
+    """The problems that are new or more frequent than in a baseline, each with its new tags only.
 
     Key, value, operation, scope and phase identify a tag. Lines do not, because code moves. A key and value that covers less
     than in the baseline is a problem too.
     """
-    now = as_dict(audit)
-    return [*_grown(audit, now, Counter(_find_known(before))), *_fewer(now, before)]
+    return [*_grown(now, before), *_fewer(now, before)]
 
 
-def _grown(audit: Reported, document: dict[str, Any], left: Counter[Hashable]) -> Iterator[Problem]:
-    for problem, written in zip(audit.report.problems, document["problems"], strict=True):
+def _grown(now: Reported, before: Reported) -> Iterator[Problem]:
+    left = Counter(known for problem in before.report.problems for known in _identities(problem, before))
+    for problem in now.report.problems:
         new = []
-        for number, known in enumerate(_identities(written, document)):
+        for number, known in enumerate(_identities(problem, now)):
             if left[known]:
                 left[known] -= 1
             else:
@@ -48,35 +34,29 @@ def _grown(audit: Reported, document: dict[str, Any], left: Counter[Hashable]) -
             yield replace(problem, count=len(new), tags=tuple([problem.tags[n] for n in new]) if problem.tags else ())
 
 
-def _find_known(document: dict[str, Any]) -> Iterator[Hashable]:
-    for problem in document["problems"]:
-        yield from _identities(problem, document)
+def _identities(problem: Problem, audit: Findings) -> list[Hashable]:
+    """The identity of each tag of a problem; without tags, one identity for each that it counts."""
+    if not problem.tags:
+        return [(problem.kind, problem.tag or problem.why)] * problem.count
+    return [(problem.kind, *_identity(audit.tags[number])) for number in problem.tags]
 
 
-def _identities(problem: dict[str, Any], document: dict[str, Any]) -> list[Hashable]:
-    """Returns the identity of each tag of a problem; without tags, one identity for each that it counts."""
-    kind = problem["kind"]
-    if not problem["tags"]:
-        return [(kind, problem["tag"] or problem["why"])] * problem["count"]
-    tags, ops = document["tags"], document["ops"]
-    return [(kind, *_identity(tags[number], ops)) for number in problem["tags"]]
+def _identity(tag: Tag) -> tuple[str, ...]:
+    return tag.key, tag.value, tag.op.name, tag.op.scope, tag.op.phase
 
 
-def _identity(tag: dict[str, Any], ops: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    op = ops[tag["op"]]
-    return tag["key"], tag["value"], op["name"], op["scope"], op["phase"]
-
-
-def _fewer(document: dict[str, Any], before: dict[str, Any]) -> Iterator[Problem]:
+def _fewer(now: Findings, before: Findings) -> Iterator[Problem]:
     """Keys and values with fewer operations in a scope and phase, or fewer whose operation has an instruction."""
-    had, now = _count(before), _count(document)
+    tagged, tagged_now = (Counter(map(_place, audit.tags)) for audit in (before, now))
+    there, there_now = (Counter(_place(tag) for tag in audit.tags if tag.state != TagState.GONE) for audit in (before, now))
     missing: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for (key, value, phase, scope), (tagged, there) in had.items():
-        tagged_now, there_now = now.get((key, value, phase, scope), (0, 0))
-        if tagged_now < tagged or there_now < there:
+    for place, had in tagged.items():
+        key, value, phase, scope = place
+        fewer, without = had - tagged_now[place], there[place] - there_now[place]
+        if fewer > 0 or without > 0:
             where = f"{phase} in {scope}" if scope else phase
-            change = f"{tagged} to {tagged_now}" if tagged_now < tagged else f"{there} to {there_now} with an instruction"
-            missing.setdefault((key, value), []).append((max(tagged - tagged_now, there - there_now), f"{where} {change}"))
+            change = f"{had} to {tagged_now[place]}" if fewer > 0 else f"{there[place]} to {there_now[place]} with an instruction"
+            missing.setdefault((key, value), []).append((max(fewer, without), f"{where} {change}"))
     for (key, value), found in missing.items():
         why = f"Fewer tagged operations than in the baseline: {list_some([was for _, was in found])}."
         effect = f"{key}={value} covers less than before."
@@ -84,12 +64,5 @@ def _fewer(document: dict[str, Any], before: dict[str, Any]) -> Iterator[Problem
         yield Problem("fewer", f"{key}={value}", "", "", 0, sum(number for number, _ in found), why, effect, advice)
 
 
-def _count(document: dict[str, Any]) -> dict[tuple[str, ...], tuple[int, int]]:
-    """By key, value, phase and scope: how many operations are tagged, and how many of them have an instruction."""
-    counts: dict[tuple[str, ...], tuple[int, int]] = {}
-    for tag in document["tags"]:
-        op = document["ops"][tag["op"]]
-        place = tag["key"], tag["value"], op["phase"], op["scope"]
-        tagged, there = counts.get(place, (0, 0))
-        counts[place] = tagged + 1, there + (tag["state"] != TagState.GONE)
-    return counts
+def _place(tag: Tag) -> tuple[str, str, str, str]:
+    return tag.key, tag.value, tag.op.phase, tag.op.scope

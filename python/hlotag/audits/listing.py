@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from hlotag._core import ScopePattern
-from hlotag.audits.grouping import Values, read_values
+from hlotag._util.arguments import did_you_mean
+from hlotag.audits.grouping import TAG, Values, list_keys, read_values
 from hlotag.audits.model import Findings, Instruction, Op
 from hlotag.errors import ArgumentError
 from hlotag.tagging.scope_patterns import bind_source, matches
 
 ORDERS = ("work", "program", "schedule")
+LISTED_COLUMNS = ("instruction", "opcode", "fusion", "operation", "phase", "source", "scope", "tags", "flops", "bytes", "runs")
 
 
 class Listed(NamedTuple):
@@ -34,9 +36,9 @@ def list_instructions(audit: Findings, where: str = "", order: str = "work") -> 
 
     Args:
         audit: The audit.
-        where: Which ones: patterns with commas between, all of which must match. `layer=1*` is a tag, `layer` any value of the
-            key; `scope=mlp`, `source=model.py:42`, `phase=backward`, `opcode=dot` and `operation=dot_general` are of the
-            instruction. `tag:scope=...` is a tag with this key.
+        where: Which ones: patterns with commas between, all of which must match. `fusion.16` is an instruction, or those in a
+            fusion; `layer=1*` is a tag, `layer` any value of the key; `scope=mlp`, `source=model.py:42`, `phase=backward`,
+            `opcode=dot` and `operation=dot_general` are of the instruction. `tag:scope=...` is a tag with this key.
         order: "work", most work first; "program", in the order of the program's operations; or "schedule", as they run: what is
             in a fusion or a loop follows it.
 
@@ -44,12 +46,13 @@ def list_instructions(audit: Findings, where: str = "", order: str = "work") -> 
         The instructions.
 
     Raises:
-        ArgumentError: `order` is none of these, or a part of `where` has no name.
+        ArgumentError: `order` is none of these, or a part of `where` names nothing.
     """
     if order not in ORDERS:
         raise ArgumentError(f"order={order!r}: choose from {', '.join(ORDERS)}")
     values = read_values(audit)
-    conditions = [_condition(part.strip()) for part in where.split(",") if part.strip()]
+    names = {name for each in audit.instructions for name in (each.name, each.kernel)}
+    conditions = [_condition(part.strip(), names, list_keys(values)) for part in where.split(",") if part.strip()]
     found = [_listed(each, audit.ops, values) for each in audit.instructions]
     found = [each for each in found if all(holds(each) for holds in conditions)]
     if order == "work":
@@ -66,10 +69,19 @@ def _listed(instruction: Instruction, ops: Sequence[Op], values: Values) -> List
     return Listed(instruction, ops[instruction.owners[0]] if instruction.owners else None, tags)
 
 
-def _condition(text: str) -> Callable[[Listed], bool]:
-    name, _, pattern = text.partition("=")
-    if not name:
-        raise ArgumentError(f"{text!r} names nothing: write layer=1, scope=mlp, source=model.py:42 or phase=backward")
+def listed_row(each: Listed) -> tuple[str, ...]:
+    """The cells of `LISTED_COLUMNS`. The operation is in brackets if the instruction does not compute it as a whole."""
+    i, op = each.instruction, each.op
+    operation = "added by XLA" if op is None else op.title if i.ops else f"(of {op.title})"
+    tags = ", ".join(f"{key}={value}" for key, value in each.tags.items())
+    work = f"{i.flops}", f"{i.bytes}", f"{i.runs}"
+    return i.name, i.opcode, i.fusion, operation, i.phase, op.source if op else "", i.scope, tags, *work
+
+
+def _condition(text: str, names: Collection[str], keys: Collection[str]) -> Callable[[Listed], bool]:
+    name, equals, pattern = text.partition("=")
+    if not equals and name in names:
+        return lambda each: name in (each.instruction.name, each.instruction.kernel)
     pattern = pattern or "*"
     if name == "scope":
         scope = ScopePattern(pattern)
@@ -83,5 +95,9 @@ def _condition(text: str) -> Callable[[Listed], bool]:
     }
     if name in fields:
         return lambda each: matches(pattern, fields[name](each))
-    key = name.removeprefix("tag:")
+    key = name.removeprefix(TAG)
+    if key not in keys:
+        known = [*keys, "scope", "source", *fields]
+        meant = did_you_mean(key, [*known, *names]) or f"; choose from {', '.join(known)}, or name an instruction"
+        raise ArgumentError(f"{text!r}: no instruction and no key of a tag has this name{meant}")
     return lambda each: key in each.tags and matches(pattern, each.tags[key])

@@ -368,47 +368,6 @@ class Findings:
         return [tag for tag in self.tags if tag.state in states]
 
 
-class Share(NamedTuple):
-    """What a kernel does for one operation.
-
-    Attributes:
-        op: The operation.
-        computes: Whether the kernel computes it; else the kernel has a piece of it, or moves its result.
-        flops: The operations that belong to it.
-        bytes: The bytes that belong to it.
-        effort: Both on one scale.
-    """
-
-    op: Op
-    computes: bool
-    flops: int
-    bytes: int
-    effort: int
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """What runs as one: a fusion, or an instruction outside of fusions.
-
-    Attributes:
-        name: Of the fusion or instruction.
-        shares: What it does for each operation, most work first.
-    """
-
-    name: str
-    shares: tuple[Share, ...]
-
-    @property
-    def ops(self) -> tuple[Op, ...]:
-        """The operations that it computes, most work first."""
-        return tuple(share.op for share in self.shares if share.computes)
-
-    @property
-    def work(self) -> tuple[int, int]:
-        """Flops and bytes."""
-        return sum(share.flops for share in self.shares), sum(share.bytes for share in self.shares)
-
-
 def sum_work(instructions: Iterable[Instruction]) -> dict[int, list[int]]:
     """Divides the work of instructions among their operations.
 
@@ -429,18 +388,6 @@ def sum_work(instructions: Iterable[Instruction]) -> dict[int, list[int]]:
                 sums[2] += (each.bytes + more) // shares
                 sums[3] += (each.effort + more) // shares
     return found
-
-
-def kernels(findings: Findings) -> list[Kernel]:
-    """Groups the instructions of an audit by what runs as one, those with most work first."""
-    found = group((instruction.kernel, instruction) for instruction in findings.instructions)
-
-    def kernel(name: str, inside: Iterable[Instruction]) -> Kernel:
-        shares = (Share(findings.ops[n], bool(computes), *work) for n, (computes, *work) in sum_work(inside).items())
-        return Kernel(name, tuple(sorted(shares, key=lambda share: (-share.effort, share.op.id))))
-
-    made = [kernel(name, inside) for name, inside in found.items()]
-    return sorted((kernel for kernel in made if kernel.shares), key=lambda kernel: kernel.work, reverse=True)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from hlotag._util.groups import group
 from hlotag.audits import cost
 from hlotag.audits.grouping import Grouping, list_keys, make_reader, read_values, title_of
 from hlotag.audits.memory import Row, sum_rows
-from hlotag.audits.model import RANK, Effect, Findings, Kernel, Op, Share, Tag, TagState, Verdict
+from hlotag.audits.model import RANK, Effect, Findings, Op, Tag, TagState, Verdict
 from hlotag.audits.states import CONVERSION
 from hlotag.audits.work import Work, sum_work_rows
 from hlotag.tagging import keys
@@ -237,22 +237,6 @@ def effects_in_words(audit: Findings) -> list[tuple[Verdict, str, str]]:
     others = Counter((e.verdict, e.key, e.details) for e in audit.effects if e.verdict in (Verdict.UNREAD, Verdict.OPEN))
     rows = [(e.verdict, f"{e.key}={e.value} ({e.what})", e.details) for e in found]
     return rows + [(verdict, f"{key} ({count(number, 'value')})", why) for (verdict, key, why), number in others.items()]
-
-
-KERNEL_COLUMNS = ("operation", "phase", "source", "scope", "work", "tags")
-
-
-def kernel_rows(audit: Findings, kernel: Kernel) -> list[tuple[str, ...]]:
-    """The cells of `KERNEL_COLUMNS` for each operation that a kernel computes, or has a piece or the result of."""
-    wanted = {share.op.id for share in kernel.shares}
-    entries = group((tag.op.id, f"{tag.key}={tag.value}") for tag in audit.tags if tag.op.id in wanted)
-
-    def cells(share: Share) -> tuple[str, ...]:
-        op, work = share.op, cost.in_words(share.flops, share.bytes)
-        title = op.title if share.computes else f"(of {op.title})"
-        return title, op.phase, op.source, op.scope, work, ", ".join(entries.get(op.id, ()))
-
-    return list(map(cells, kernel.shares))
 
 
 TAG_COLUMNS = ("state", "tag", "phase", "operation", "source", "on", "work")

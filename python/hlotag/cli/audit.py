@@ -83,13 +83,13 @@ def add_to(commands: terminal.Commands) -> None:
         help="passes to run on the module first (default: none), or on a program (default: those of hlotag.enable())",
     )
     add("--tags", action="store_true", help="list every tag: phase, operation, line, state, instruction and work")
-    add("--instruction", metavar="NAME", help="list what a fusion or an instruction computes: operations, lines, work and tags")
     add(
         "--instructions",
         nargs="?",
         const="",
         metavar="WHERE",
-        help="list every instruction: what it computes, source, scope, tags and work; WHERE is layer=1,scope=mlp,phase=backward",
+        help="list every instruction: what it computes, source, scope, tags and work; WHERE is layer=1,scope=mlp,phase=backward, "
+        "or the name of a fusion",
     )
     add("--order", default="work", choices=("work", "program", "schedule"), help="the order of --instructions (default: work)")
     add("--untagged", action="store_true", help="list the source lines whose operations have no tag, those with most work first")
@@ -130,7 +130,7 @@ def _run(args: argparse.Namespace) -> int:
         raise HlotagError("--json and --sarif cannot both be standard output; give one of them a file")
     if args.sources and not Path(args.sources).is_dir():
         raise HlotagError(f"--sources {args.sources}: there is no such folder")
-    before = baseline.read(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
+    before = _read(args.baseline) if args.baseline else None
     other = _other(args) if args.against else None
     with step(f"auditing {args.dump_dir or args.file}"):
         audit = _audit(args)
@@ -162,8 +162,6 @@ def _print(args: argparse.Namespace, audit: Audit, other: Reported | None) -> No
         console.print(table.tags_table(audit))
     if args.untagged:
         console.print(table.make_untagged_table(audit))
-    if args.instruction:
-        console.print(table.kernel_table(audit, args.instruction))
     if args.instructions is not None:
         console.print(table.listing_table(list_instructions(audit, args.instructions, args.order)))
     if other is not None:
@@ -173,7 +171,8 @@ def _print(args: argparse.Namespace, audit: Audit, other: Reported | None) -> No
     if args.work is not None:
         console.print(work.renderable(audit, _groups(audit, args.work)))
     if args.memory is not None:
-        Console().print(memory.renderable(audit, _groups(audit, args.memory)))
+        console = Console()
+        console.print(memory.renderable(audit, _groups(audit, args.memory), console.width))
 
 
 def _names(text: str) -> list[str] | None:
@@ -252,13 +251,19 @@ def _needs_memory(args: argparse.Namespace) -> bool:
 
 def _other(args: argparse.Namespace) -> Reported:
     """The audit of the program that the audited one is compared with."""
-    from hlotag.audits.render import as_json
     from hlotag.cli import programs
 
     if programs.is_named(args.against):
         with step(f"auditing {args.against}"):
             return _audit_program(args, args.against, xla_passes=False, effects=False)
-    return as_json.loads(Path(args.against).read_text(encoding="utf-8"), args.against)
+    return _read(args.against)
+
+
+def _read(file: str) -> Reported:
+    """Reads the JSON of an audit."""
+    from hlotag.audits.render import as_json
+
+    return as_json.loads(Path(file).read_text(encoding="utf-8"), file)
 
 
 def _report(audit: Audit, conditions: Sequence[Condition]) -> int:

@@ -3,8 +3,8 @@
 
 from hlotag.profiles.blocks import Profiles
 from hlotag.profiles.comparison import Change, changes
-from hlotag.profiles.model import Hot, Line, Row, Timing
+from hlotag.profiles.model import Hot, Row, Timing
 from hlotag.profiles.record import profile_both
 from hlotag.profiles.views import Profile
 
-__all__ = ["Change", "Hot", "Line", "Profile", "Profiles", "Row", "Timing", "changes", "profile_both"]
+__all__ = ["Change", "Hot", "Profile", "Profiles", "Row", "Timing", "changes", "profile_both"]

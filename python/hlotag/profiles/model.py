@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hlotag.audits.model import PHASES
+from hlotag.audits.breakdown import Breakdown, break_down
 
 if TYPE_CHECKING:
     from hlotag.profiles.program import Program
@@ -138,34 +138,6 @@ class Hot:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of a table: one value, in all phases.
-
-    Attributes:
-        value: The value; empty for operations without the key.
-        rows: By phase, the row.
-    """
-
-    value: str
-    rows: dict[str, Row]
-
-    @property
-    def seconds(self) -> float:
-        """The time of a step."""
-        return sum(row.seconds for row in self.rows.values())
-
-    @property
-    def share(self) -> float:
-        """The time relative to that of the whole step."""
-        return sum(row.share for row in self.rows.values())
-
-    @property
-    def exposed(self) -> float:
-        """The seconds in which the device only ran collectives of these operations."""
-        return sum(row.exposed for row in self.rows.values())
-
-
-@dataclass(frozen=True)
 class Timing:
     """Where the time of a program's steps went.
 
@@ -221,21 +193,19 @@ class Timing:
         """Seconds of a step in operations of the program."""
         return self.total_seconds - sum(row.seconds for row in self.rest)
 
-    def tables(self) -> Iterator[tuple[str, list[str], list[Line]]]:
-        """Yields for each key: the key, the phases that have rows, and the lines, those with most time first."""
-        for key in dict.fromkeys(row.key for row in self.rows if row.key):
-            lines: dict[str, Line] = {}
-            for row in self.rows:
-                if row.key == key:
-                    lines.setdefault(row.value, Line(row.value, {})).rows[row.phase] = row
-            found = {phase for line in lines.values() for phase in line.rows}
-            ordered = sorted(lines.values(), key=lambda line: (not line.value, -line.seconds))
-            yield key, [phase for phase in PHASES if phase in found], ordered
+    @property
+    def keys(self) -> list[str]:
+        """What the rows are grouped by."""
+        return list(dict.fromkeys(row.key for row in self.rows if row.key))
+
+    def break_down(self) -> Iterator[Breakdown]:
+        """Yields the seconds of a step by value and phase, for each key."""
+        return (break_down(key, ((r.key, r.value, r.phase, r.seconds) for r in self.rows)) for key in self.keys)
 
     @property
     def groupings(self) -> list[list[str]]:
-        """What the tables are grouped by, as for memory: by scopes, if there is no table."""
-        return [key.split(", ") for key, _, _ in self.tables()] or [["scope"]]
+        """What memory is grouped by: as time, or by scopes if no operation has a tag."""
+        return [key.split(", ") for key in self.keys] or [["scope"]]
 
     @property
     def sentence(self) -> str:

@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from html import escape
 from importlib import resources
 
 from hlotag._text import in_bytes
 from hlotag._util.files import source_line
-from hlotag.audits.render import memory
-from hlotag.audits.render.bars import NONE, bar, legend
+from hlotag.audits.render import breakdown, memory
 from hlotag.audits.render.page import assemble
-from hlotag.profiles.model import MEANINGS, Line, Row, Timing, in_words
+from hlotag.profiles.model import MEANINGS, Timing, in_words
 from hlotag.profiles.table import operation_in_words
 
-# Limit of bars and of instructions.
-_BARS, _HOT = 60, 60
+# Limit of instructions.
+_HOT = 60
 
 
 def html(profile: Timing) -> str:
@@ -29,8 +28,10 @@ def _body(profile: Timing) -> Iterator[str]:
     yield f"<header><h1>{escape(profile.name)}</h1>"
     yield f'<p id="sentence">{escape(profile.sentence)}</p>'
     yield f'<p id="facts">{escape(_facts(profile))}</p></header>'
-    for key, phases, lines in profile.tables():
-        yield from _bars(key, phases, lines, profile.rest)
+    for found in profile.break_down():
+        yield f"<section><h2>Time by {escape(found.title)}</h2>"
+        yield from breakdown.bars(found, in_words, MEANINGS)
+        yield "</section>"
     yield from _communication(profile)
     if profile.program:
         yield from memory.html(profile.program.audit, profile.groupings)
@@ -43,21 +44,6 @@ def _body(profile: Timing) -> Iterator[str]:
 def _facts(profile: Timing) -> str:
     fastest, slowest = min(profile.steps), max(profile.steps)
     return f"Mean of {len(profile.steps)} steps of {in_words(fastest)} to {in_words(slowest)}, on {', '.join(profile.devices)}"
-
-
-def _bars(key: str, phases: Sequence[str], lines: Sequence[Line], rest: Sequence[Row]) -> Iterator[str]:
-    yield f'<section><h2>Time by {escape(key)}</h2>{legend(phases)}<ul class="bars">'
-    longest = max([line.seconds for line in lines] + [row.seconds for row in rest])
-    for line in lines[:_BARS]:
-        name = f"<code>{escape(line.value)}</code>" if line.value else f"without {escape(key)}"
-        segments = [(phase, line.rows[phase].seconds) for phase in phases if phase in line.rows]
-        yield bar(name, segments, longest, line.share, in_words)
-    if left := lines[_BARS:]:
-        segments = [(NONE, sum(line.seconds for line in left))]
-        yield bar(f"{len(left)} more", segments, max(longest, segments[0][1]), sum(line.share for line in left), in_words)
-    for row in rest:
-        yield bar(escape(row.value), [(NONE, row.seconds)], longest, row.share, in_words)
-    yield "</ul></section>"
 
 
 def _communication(profile: Timing) -> Iterator[str]:

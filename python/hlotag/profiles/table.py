@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -12,13 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import in_bytes, printable
-from hlotag.audits.render import memory
+from hlotag._util.groups import group
+from hlotag.audits.render import breakdown, memory
 from hlotag.audits.render.table import plain_text
-from hlotag.profiles.model import ADDED, Hot, Line, Timing
+from hlotag.profiles.model import ADDED, Hot, Timing
 
-# Limit of listed values and instructions.
-_LINES, _HOT = 40, 10
-_NUMBER, _PADDING = 6, 3  # columns of a number, and between columns
+# Limit of listed instructions.
+_HOT = 10
 _WIDE = 120  # columns of a terminal that has room for tags
 
 
@@ -32,11 +31,14 @@ def renderable(profile: Timing, width: int) -> RenderableType:
     """Renders a profile for rich: the sentence, a table for each key, and the instructions that take most time."""
     unit = _Unit(profile.total_seconds)
     parts: list[RenderableType] = [Text(printable(profile.sentence), "bold")]
-    parts += [_table(unit, each, profile, width) for each in profile.tables()]
+    for found in profile.break_down():
+        parts.append(
+            breakdown.table(found, unit, unit.name, whole="step", width=width, more=_exposed(unit, profile, found.title))
+        )
     if profile.transfers:
         parts.append(_communication(unit, profile, width))
     if profile.program and profile.program.audit.memory:
-        parts.append(memory.renderable(profile.program.audit, profile.groupings))
+        parts.append(memory.renderable(profile.program.audit, profile.groupings, width))
     if profile.instructions:
         parts.append(_hottest(unit, profile, width))
     return Group(*parts, *(Text(printable(f"note: {note}"), "dim") for note in profile.notes))
@@ -59,27 +61,12 @@ def operation_in_words(hot: Hot) -> str:
     return f"{hot.operation}{more}" if hot.operation else ADDED
 
 
-def _table(unit: _Unit, table_of: tuple[str, Sequence[str], Sequence[Line]], profile: Timing, width: int) -> Table:
-    key, phases, lines = table_of
-    rest, shows_exposed = profile.rest, bool(profile.transfers)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    columns = (*phases, unit.name, "share", *(["exposed"] if shows_exposed else []))
-    room = width - sum(max(len(column), _NUMBER) + _PADDING for column in columns)
-    table.add_column(printable(key), overflow="ellipsis", no_wrap=True, max_width=max(12, room))
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    for line in lines[:_LINES]:
-        times = [unit(line.rows[phase].seconds) if phase in line.rows else "·" for phase in phases]
-        name = Text(printable(line.value)) if line.value else Text(f"without {printable(key)}", "dim")
-        exposed = [unit(line.exposed) if line.exposed else "·"] if shows_exposed else []
-        table.add_row(name, *times, unit(line.seconds), f"{line.share:.1%}", *exposed)
-    others = [(row.value, row.seconds, row.share) for row in rest]
-    if left := lines[_LINES:]:
-        others.insert(0, (f"{len(left)} more", sum(line.seconds for line in left), sum(line.share for line in left)))
-    others.append(("step", sum(line.seconds for line in lines) + sum(row.seconds for row in rest), 1.0))
-    for name, seconds, share in others:
-        table.add_row(Text(name, "dim"), *("" for _ in phases), unit(seconds), f"{share:.1%}")
-    return table
+def _exposed(unit: _Unit, profile: Timing, key: str) -> tuple[str, dict[str, str]] | None:
+    """The column of communication, by value; None if there is none."""
+    if not profile.transfers:
+        return None
+    rows = group((row.value, row.exposed) for row in profile.rows if row.key == key and row.exposed)
+    return "exposed", {value: unit(sum(seconds)) for value, seconds in rows.items()}
 
 
 def _communication(unit: _Unit, profile: Timing, width: int) -> Table:

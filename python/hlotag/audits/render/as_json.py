@@ -9,11 +9,14 @@ from typing import Any
 
 from hlotag._util.files import read_document
 from hlotag.audits.buffers import Buffer, Memory
-from hlotag.audits.model import Instruction, Op, Origin, Tag, TagState
+from hlotag.audits.model import Apart, Effect, Instruction, Op, Origin, Tag, TagState, Verdict
 from hlotag.audits.report import Reported
-from hlotag.errors import ParseError
+from hlotag.errors import Diagnostic, ParseError
+from hlotag.tagging.tags import Dropped
 
 SCHEMA = "hlotag.audit/7"
+# The fields of a `Diagnostic` that a report of an audit needs.
+_OF_REPORTS = ("severity", "message", "file", "line")
 
 
 def dumps(audit: Reported, *, indent: int | None = None) -> str:
@@ -42,6 +45,7 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         "apart": [apart._asdict() for apart in audit.apart],
         "memory": audit.memory and {**vars(audit.memory), "buffers": [each._asdict() for each in audit.memory.buffers]},
         "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
+        "reports": [{name: getattr(each, name) for name in _OF_REPORTS} for each in audit.reports],
     }
 
 
@@ -50,10 +54,7 @@ def _tag(tag: Tag) -> dict[str, Any]:
 
 
 def loads(text: str, filename: str) -> Reported:
-    """Reads the operations, tags, instructions and memory of an audit's JSON: what time and work are counted from.
-
-    Problems and effects are left out. Raises ParseError if the text is no audit, is incomplete, or has another schema.
-    """
+    """Reads an audit's JSON. Raises ParseError if the text is no audit, is incomplete, or has another schema."""
     document = read_document(text, filename, "an audit", SCHEMA)
     try:
         ops = [Op(**_with_tuples(op)) for op in document["ops"]]
@@ -62,7 +63,11 @@ def loads(text: str, filename: str) -> Reported:
             ops=ops,
             tags=[_read_tag(tag, ops) for tag in document["tags"]],
             instructions=[Instruction(**_with_tuples(each)) for each in document["instructions"]],
+            effects=[Effect(**effect | {"verdict": Verdict(effect["verdict"])}) for effect in document["effects"]],
+            apart=[Apart(**_with_tuples(apart)) for apart in document["apart"]],
             memory=document["memory"] and _read_memory(document["memory"]),
+            dropped=[Dropped(tuple(d["attrs"].items()), d["file"] or None, d["line"]) for d in document["dropped"]],
+            reports=[Diagnostic(**each) for each in document["reports"]],
             **{name: document[name] for name in same},
         )
     except (LookupError, TypeError, ValueError) as error:

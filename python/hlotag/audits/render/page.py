@@ -16,17 +16,16 @@ from hlotag._text import count
 from hlotag._util.files import source_line
 from hlotag._util.groups import group
 from hlotag.audits.cost import in_words
-from hlotag.audits.model import EntryTags, Tag, TagState, by_entry, kernels, phases_in
+from hlotag.audits.listing import LISTED_COLUMNS, list_instructions, listed_row
+from hlotag.audits.model import EntryTags, Tag, TagState, by_entry, phases_in
 from hlotag.audits.render import memory
 from hlotag.audits.report import (
-    KERNEL_COLUMNS,
     TAG_COLUMNS,
     UNTAGGED_COLUMNS,
     Problem,
     Reported,
     effects_in_words,
     facts_in_words,
-    kernel_rows,
     list_untagged_lines,
     order_of_tags,
     tag_row,
@@ -154,13 +153,15 @@ def _entries(audit: Reported) -> Iterator[str]:
 
 def _kernels(audit: Reported) -> Iterator[str]:
     """What is in each fusion and instruction, those with most work first."""
-    found = kernels(audit)
+    of_program = (each for each in list_instructions(audit) if each.op)
+    found = list(group((each.instruction.kernel, each) for each in of_program).items())
     yield '<section id="kernels"><h2>Kernels: what is in a fusion</h2>' if found else ""
-    for kernel in found[:_KERNELS]:
-        rows = kernel_rows(audit, kernel)
-        tags = ", ".join(dict.fromkeys(row[-1] for row in rows if row[-1]))
-        head = f"<code>{escape(kernel.name)}</code> {escape(in_words(*kernel.work))} <code>{escape(tags)}</code>"
-        yield f"<details><summary>{head}</summary>{_table(KERNEL_COLUMNS, (map(escape, row) for row in rows[:_ROWS]))}</details>"
+    for name, inside in found[:_KERNELS]:
+        tags = dict.fromkeys(f"{key}={value}" for each in inside for key, value in each.tags.items())
+        flops, size = (sum(getattr(each.instruction, amount) for each in inside) for amount in ("flops", "bytes"))
+        head = f"<code>{escape(name)}</code> {escape(in_words(flops, size))} <code>{escape(', '.join(tags))}</code>"
+        rows = (map(escape, listed_row(each)) for each in inside[:_ROWS])
+        yield f"<details><summary>{head}</summary>{_table(LISTED_COLUMNS, rows)}</details>"
     yield f"{_more(len(found), _KERNELS)}</section>" if found else ""
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 import shutil
 from collections.abc import Iterable, Sequence
@@ -15,22 +14,19 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import count, printable
-from hlotag.audits.listing import Listed
-from hlotag.audits.model import TagState, Verdict, by_entry, kernels, phases_in
+from hlotag.audits.listing import LISTED_COLUMNS, Listed, listed_row
+from hlotag.audits.model import TagState, Verdict, by_entry, phases_in
 from hlotag.audits.report import (
-    KERNEL_COLUMNS,
     TAG_COLUMNS,
     UNTAGGED_COLUMNS,
     Problem,
     Reported,
     effects_in_words,
     facts_in_words,
-    kernel_rows,
     list_untagged_lines,
     order_of_tags,
     tag_row,
 )
-from hlotag.errors import ArgumentError
 
 # Limit of listed problems.
 _LISTED = 12
@@ -124,30 +120,7 @@ def make_untagged_table(audit: Reported) -> Table:
 
 def listing_table(found: Sequence[Listed]) -> Table:
     """Renders instructions with what they compute, their source, tags and work."""
-    columns = ("instruction", "opcode", "fusion", "operation", "phase", "source", "scope", "tags", "flops", "bytes", "runs")
-    return _list_rows(columns, map(_listed_row, found))
-
-
-def _listed_row(each: Listed) -> tuple[str, ...]:
-    i, op = each.instruction, each.op
-    operation, source = (op.title, op.source) if op else ("added by XLA", "")
-    tags = ", ".join(f"{key}={value}" for key, value in each.tags.items())
-    return i.name, i.opcode, i.fusion, operation, i.phase, source, i.scope, tags, str(i.flops), str(i.bytes), str(i.runs)
-
-
-def kernel_table(audit: Reported, name: str) -> Table:
-    """Renders the operations that a fusion or another instruction computes, heaviest first.
-
-    Raises ArgumentError if no operation became one of this name.
-    """
-    around = {instruction.name: instruction.fusion or instruction.name for instruction in audit.instructions}
-    found = {kernel.name: kernel for kernel in kernels(audit)}
-    kernel = found.get(name) or found.get(around.get(name, ""))
-    if kernel is None:
-        near = difflib.get_close_matches(name, [*found, *around], 3)
-        meant = f"; did you mean {', '.join(near)}?" if near else ""
-        raise ArgumentError(f"no instruction {name!r} came from an operation of the program{meant}")
-    return _list_rows(KERNEL_COLUMNS, kernel_rows(audit, kernel), kernel.name)
+    return _list_rows(LISTED_COLUMNS, (listed_row(each) for each in found))
 
 
 def problems(problems: Sequence[Problem]) -> list[RenderableType]:
