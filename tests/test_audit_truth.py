@@ -42,7 +42,7 @@ def test_states_are_the_true_ones(name, seed, share, stage, request):
 def test_the_pass_that_lost_a_tag_is_the_true_one(name):
     case = audit_truth.make(*PROGRAMS[name])
     truth = audit_truth.Truth(case)
-    found = {tag.op.id: tag.by for tag in collect.audit_lowered(case.lowered).tags if tag.state.needs_attention}
+    found = {tag.op.id: tag.by for tag in collect.audit_lowered(case.lowered).tags if tag.needs_attention}
     assert found and found == {number: truth.lost_by(number) for number in found}
 
 

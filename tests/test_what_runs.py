@@ -69,7 +69,7 @@ def test_a_program_that_ran_before_is_audited_in_each_block():
             with hlotag.auditing() as audits:
                 trainer.train(1)
             step = next(audit for audit in audits if audit.name == "jit__step")
-            assert {(tag.value, tag.op.phase) for tag in step.tags if not tag.state.needs_attention} >= {
+            assert {(tag.value, tag.op.phase) for tag in step.tags if not tag.needs_attention} >= {
                 ("a", "forward"),
                 ("a", "backward"),
                 ("b", "backward"),

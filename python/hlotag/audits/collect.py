@@ -344,7 +344,7 @@ def _note_withheld(withheld: Sequence[str]) -> list[str]:
 def _is_open(tag: Tag) -> bool:
     """Whether XLA's passes may say more of a tag than its state: a pass lost or read it, or made one product of several."""
     is_gone = tag.state == TagState.GONE
-    return tag.state.needs_attention or (is_gone and (keys.is_taken(tag.key) or opcode_of(tag.op.name) == "dot"))
+    return tag.needs_attention or (is_gone and (keys.is_taken(tag.key) or opcode_of(tag.op.name) == "dot"))
 
 
 def _passes_to_dump(read: program.Program, *, every_pass: bool) -> str:

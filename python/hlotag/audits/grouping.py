@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from hlotag.audits.model import Findings, Op
 from hlotag.errors import ArgumentError
-from hlotag.hlo.restore import KEYS_OF_KERNELS
+from hlotag.tagging import keys as known_keys
 
 Grouping = str | Sequence[str]
 """A key, "source", "scope", "scope:2" or "operation"; or several of them, whose values are combined."""
@@ -23,23 +23,28 @@ TAG = "tag:"
 
 
 def read_values(audit: Findings) -> Values:
-    """The tags of each operation, without JAX's own of kernels.
+    """The tags of each operation.
 
     A collective that XLA inserted has those of the operations that it serves, too.
     """
     values: dict[int, dict[str, str]] = {}
     for tag in audit.tags:
-        if tag.key not in KEYS_OF_KERNELS:
-            values.setdefault(tag.op.id, {})[tag.key] = tag.value
+        values.setdefault(tag.op.id, {})[tag.key] = tag.value
     for op in audit.ops:
         for other in op.derived_from if op.inserted else ():
             values[op.id] = values.get(other, {}) | values.get(op.id, {})
     return values
 
 
+def leave_out_libraries(values: Values) -> Values:
+    """The tags without entries that a library wrote for one operation."""
+    left = {key for found in values.values() for key in found if known_keys.is_left(key)}
+    return {op: {key: found[key] for key in found if key not in left} for op, found in values.items()} if left else values
+
+
 def list_keys(values: Values) -> list[str]:
-    """The keys of the tags."""
-    return list(dict.fromkeys(key for found in values.values() for key in found))
+    """The keys of the tags, without those of libraries' entries."""
+    return list(dict.fromkeys(key for found in leave_out_libraries(values).values() for key in found))
 
 
 def title_of(by: Grouping) -> str:
@@ -84,7 +89,7 @@ def _read_one(name: str, values: Values, program: str, keys: Collection[str]) ->
         depth = int(scope[1]) if scope[1] else None
         return lambda _, path: "/".join(path.split("/")[:depth])
     key = name.removeprefix(TAG)
-    if key not in keys:
+    if key not in keys and not any(key in found for found in values.values()):
         choices = ", ".join([*keys, *OTHER_NAMES])
         raise ArgumentError(f"by={name!r}: no operation of {program} has a tag with this key; choose from {choices}")
     return lambda op, _: values.get(op.id, {}).get(key, "")

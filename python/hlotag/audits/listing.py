@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hlotag._core import ScopePattern
 from hlotag._util.arguments import did_you_mean
-from hlotag.audits.grouping import TAG, Values, list_keys, read_values
+from hlotag.audits.grouping import TAG, Values, leave_out_libraries, list_keys, read_values
 from hlotag.audits.model import Findings, Instruction, Op
 from hlotag.errors import ArgumentError
 from hlotag.tagging.scope_patterns import bind_source, matches
@@ -50,7 +50,7 @@ def list_instructions(audit: Findings, where: str = "", order: str = "work") -> 
     """
     if order not in ORDERS:
         raise ArgumentError(f"order={order!r}: choose from {', '.join(ORDERS)}")
-    values = read_values(audit)
+    values = leave_out_libraries(read_values(audit))
     names = {name for each in audit.instructions for name in (each.name, each.kernel)}
     conditions = [_condition(part.strip(), names, list_keys(values)) for part in where.split(",") if part.strip()]
     found = [_listed(each, audit.ops, values) for each in audit.instructions]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hlotag._text import count
 from hlotag._util.groups import group
+from hlotag.tagging import keys
 
 if TYPE_CHECKING:
     from hlotag.audits.buffers import Memory
@@ -42,14 +43,9 @@ class TagState(enum.StrEnum):
     RESTORED = "restored", "XLA dropped the tag, or did not get it, and hlotag's HLO stage wrote it."
     KEPT = "kept", "An instruction computes the operation and has the tag."
 
-    @property
-    def needs_attention(self) -> bool:
-        """Whether the tag is missing although its operation is computed."""
-        return self is TagState.LOST
-
 
 RANK = {state: rank for rank, state in enumerate(TagState)}
-"""The order of states in the report, those that need attention first."""
+"""The order of states in the report, lost tags first."""
 
 
 # "recomputed" is the forward pass that `jax.checkpoint` repeats in the backward pass. "other" is what a program with a gradient
@@ -215,6 +211,11 @@ class Tag(NamedTuple):
     why: str = ""
     carrier: str = ""
     origin: Origin | None = None
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether the tag is lost. Entries that a library writes for one operation are XLA's to keep or to lose."""
+        return self.state is TagState.LOST and not keys.is_left(self.key)
 
     @property
     def details(self) -> str:

@@ -31,7 +31,6 @@ _UNRESTORED = "hlotag's HLO stage ran and did not correct the tag. Please report
 _READ_BEFORE = (
     "XLA reads this key before hlotag's HLO stage runs, so the stage cannot help. Try another shape or compiler option."
 )
-_LEFT = "The stage leaves entries of libraries to XLA. If the program depends on it, look at what XLA made of the operation."
 _TRIAL = "cpu"  # People try programs for accelerators here, so unread keys are no problem.
 
 
@@ -115,20 +114,22 @@ def of(audit: Findings) -> Report:
 
 
 def _sentence(audit: Findings, others: int) -> str:
-    total, needing = len(audit.tags), sum(tag.state.needs_attention for tag in audit.tags)
+    total, needing = len(audit.tags), sum(tag.needs_attention for tag in audit.tags)
     unknown = audit.counts[TagState.UNKNOWN]
+    left = [tag.key for tag in audit.lost if not tag.needs_attention]
     if not total:
         text = "No operation has a tag"
     elif needing:
         text = f"{needing} of {total} tags need{'s' if needing == 1 else ''} attention; all others are {_WELL}"
-    elif unknown:
-        text = f"{total - unknown} of {total} tags are {_WELL}"
+    elif unknown or left:
+        text = f"{total - unknown - len(left)} of {total} tags are {_WELL}"
     else:
         text = (
             f"All {total} tags are {_WELL}" if total > 1 else "The only tag is on an instruction or went away with its operation"
         )
-    if unknown:
-        text += f", but for {unknown} that the modules do not tell of"
+    but = [f"{unknown} that the modules do not tell of"] if unknown else []
+    but += [f"{len(left)} that libraries wrote and XLA dropped ({list_some(sorted(set(left)))})"] if left else []
+    text += f", but for {' and '.join(but)}" if but else ""
     off = f"{OFF} " if audit.is_off else ""
     return f"{off}{text}. {count(others, 'other problem')}." if others else f"{off}{text}."
 
@@ -139,7 +140,7 @@ def _sentence(audit: Findings, others: int) -> str:
 def _find_needing_attention(audit: Findings) -> Iterator[Problem]:
     found: dict[tuple, list[int]] = {}
     for number, tag in enumerate(audit.tags):
-        if tag.state.needs_attention:
+        if tag.needs_attention:
             place = (tag.op.file, tag.op.line) if tag.op.file else (tag.op.function, tag.op.scope)
             found.setdefault((*place, tag.key, tag.by, _cause(tag)), []).append(number)
     for numbers in found.values():
@@ -185,8 +186,6 @@ def _hint(audit: Findings) -> str:
 
 
 def _advice(audit: Findings, tag: Tag) -> str:
-    if keys.is_left(tag.key):
-        return _LEFT
     if not audit.hlo_stage:
         return _RESTORES
     if keys.is_taken(tag.key, audit.platform):
@@ -371,7 +370,7 @@ class Reported(Findings):
 
     @cached_property
     def keys(self) -> list[str]:
-        """The keys of the tags, without JAX's own of kernels."""
+        """The keys of the tags, without entries that a library wrote for one operation."""
         return list_keys(read_values(self))
 
     def memory_by(self, by: Grouping) -> list[Row]:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:  # An audit imports JAX, which takes a second. Other commands 
 
 _GRAMMAR = """\
 conditions of --fail-if:
-  STATES[:KEY[=VALUE]]    STATES is one state or several with commas between, or "attention" for lost.
-                          KEY and VALUE may hold * and ?. Without KEY, any tag counts.
+  STATES[:KEY[=VALUE]]    STATES is one state or several with commas between, or "attention": lost, and no
+                          entry that a library wrote for one operation. KEY and VALUE may hold * and ?.
+                          Without KEY, any tag counts.
   dropped[:KEY[=VALUE]]   a tag on a value that no operation made
   effect[:KEY[=VALUE]]    the compiler refused what the key asks for
   no-difference[:KEY[=VALUE]]

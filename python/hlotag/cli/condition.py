@@ -21,7 +21,7 @@ class Condition:
 
     Attributes:
         text: The condition as written.
-        counted: States of tags, or "dropped", "effect", "no-difference" or "absent".
+        counted: States of tags, or "attention", "dropped", "effect", "no-difference" or "absent".
         key: A pattern of keys.
         value: A pattern of values.
     """
@@ -39,11 +39,10 @@ class Condition:
         if not states or (colon and not key) or (equals and not value):
             raise HlotagError(f"--fail-if {text!r}: expected STATES[:KEY[=VALUE]], for example lost:_scheduling_group_id")
         named = [name.strip() for name in states.split(",")]
-        known = {name: {name} for name in (*TagState, "dropped", *_VERDICTS, "absent")}
-        known["attention"] = {TagState.LOST}
+        known = (*TagState, "attention", "dropped", *_VERDICTS, "absent")
         if unknown := [repr(name) for name in named if name not in known]:
             raise HlotagError(f"--fail-if {text!r}: no such state: {', '.join(unknown)}; there are: {', '.join(known)}")
-        return cls(text, frozenset().union(*map(known.__getitem__, named)), key or "*", value or "*")
+        return cls(text, frozenset(named), key or "*", value or "*")
 
     def violations(self, audit: Audit) -> list[str]:
         """One line for each tag and effect for which the condition holds."""
@@ -58,7 +57,8 @@ class Condition:
         return list(map(printable, [*lines, *map(str, found)]))
 
     def _counts(self, tag: Tag) -> bool:
-        return tag.state in self.counted and self._matches(tag.key, tag.value)
+        is_counted = tag.state in self.counted or ("attention" in self.counted and tag.needs_attention)
+        return is_counted and self._matches(tag.key, tag.value)
 
     def _matches(self, key: str, value: str) -> bool:
         return fnmatchcase(key, self.key) and fnmatchcase(value, self.value)

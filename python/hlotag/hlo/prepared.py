@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotag import _core
 from hlotag._util.identity import ByIdentity
-from hlotag.hlo.restore import KEYS_OF_KERNELS, restorable
+from hlotag.hlo.restore import restorable
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -25,7 +25,7 @@ def has_work(module: ir.Module, stage: Stage) -> bool:
     patterns = stage.hlo + stage.op_names
 
     def has_tags(entries: Mapping[str, str]) -> bool:
-        return not KEYS_OF_KERNELS.issuperset(restorable(entries, patterns))
+        return bool(restorable(entries, patterns))
 
     return bool(patterns) and (bool(find_inserted_rules(module, stage)) or _core.any_entries(module, has_tags))
 

@@ -14,8 +14,6 @@ from hlotag.tagging import keys
 
 Entries = Mapping[str, str]
 
-# Keys that JAX writes on the custom calls of kernels (LAPACK, Pallas), and that XLA keeps.
-KEYS_OF_KERNELS = frozenset({"num_batch_dims", "kernel_metadata"})
 # Separators of a name's components and of merged names, and line breaks.
 _NOT_IN_NAMES = re.compile(r"[/;\s\x00-\x1f]")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hlotag._text import list_some
 from hlotag._util.groups import group
-from hlotag.audits.grouping import TAG, Grouping, list_keys, make_reader, read_values, title_of
+from hlotag.audits.grouping import TAG, Grouping, leave_out_libraries, list_keys, make_reader, read_values, title_of
 from hlotag.audits.model import Instruction, Op
 from hlotag.audits.report import Reported
 from hlotag.errors import ParseError
@@ -57,6 +57,7 @@ class Program:
         self.audit = audit
         self._ops = audit.ops
         self._values = read_values(audit)
+        self._own = leave_out_libraries(self._values)
         self._inside = group((instruction.kernel, instruction) for instruction in instructions)
         self._callees = group((each.caller, each.kernel) for each in instructions if each.caller)
         self._opcodes = {instruction.name: instruction.opcode for instruction in instructions}
@@ -113,8 +114,8 @@ class Program:
             )
 
     def values(self, op: Op) -> Mapping[str, str]:
-        """The tags of an operation, value by key."""
-        return self._values.get(op.id, {})
+        """The tags of an operation, value by key, without entries of libraries."""
+        return self._own.get(op.id, {})
 
     def served_by(self, op: Op) -> Op:
         """The operation that takes the gathered value, or makes the summed one, of a collective that XLA inserted; or `op`."""

@@ -85,7 +85,7 @@ def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
 
 def _report(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) -> Iterator[str]:
     problems = audit.report.problems
-    looks = "bad" if worse or audit.lost else "fair" if problems else "good"
+    looks = "bad" if worse or any(tag.needs_attention for tag in audit.tags) else "fair" if problems else "good"
     yield f"<header><h1>{escape(audit.name)}</h1>"
     yield f'<p id="sentence" class="{looks}">{escape(audit.report.sentence)}</p><p id="facts">{escape(facts_in_words(audit))}</p>'
     states = [state for state in TagState if audit.counts[state]]
