@@ -157,6 +157,21 @@ TEST(restore_does_not_repeat_the_entries_of_a_fusion_in_it) {
            "a {repeated=1} f/add, f {k=v repeated=1} f/add");
 }
 
+TEST(restore_leaves_constants_in_fusions_without_entries) {
+  CHECK_EQ(restored(R"(
+    0 = stablehlo.add[4](_, _) {k=v}
+    1 = stablehlo.constant {k=w repeated=1})",
+                    R"(
+    fused:
+      p = parameter[4]
+      c = constant {k=w repeated=1} "#1/f/c"
+      a = add[4](p, c) "#0/f/add"
+    main:
+      x = parameter[4]
+      f = fusion[4](x) calls=fused "#0/f/add")"),
+           "c {repeated=1} f/c, a f/add, f {k=v} f/add");
+}
+
 TEST(restore_gives_a_fusion_the_value_on_most_of_its_work) {
   const std::string program = R"(
     0 = stablehlo.add[64](_, _) {k=small only=1}

@@ -157,26 +157,28 @@ private:
   const Decision &decide(size_t i) {
     int64_t fusion = fusions_[module_.instructions[i].computation];
     const Entries *fused = fusion == kNone ? nullptr : &give(size_t(fusion));
+    bool isConstant = module_.kind(i).is(kConstant);
     auto [known, isNew] =
-        decisions_.try_emplace({module_.instructions[i].attributes, &give(i), fused});
+        decisions_.try_emplace({module_.instructions[i].attributes, &give(i), fused, isConstant});
     Decision &decision = known->second;
     if (isNew) {
       Entries after = give(i);
       decision.label = rules_.labelFor(after);
       if (fused)
-        removeRepeated(after, *fused);
+        removeRepeated(after, *fused, isConstant);
       if (after != module_.attributes(i))
         decision.attributes = toMessage(after);
     }
     return decision;
   }
 
-  /// Removes entries that are not to be repeated in a fusion that has them.
-  void removeRepeated(Entries &entries, const Entries &ofFusion) {
-    for (const auto &[key, value] : ofFusion) {
-      auto found = entries.find(key);
-      if (found != entries.end() && found->second == value && !rules_.isRepeated(key))
-        entries.erase(found);
+  /// Removes entries that are not to be repeated in a fusion that has them. Those of constants say
+  /// nothing of the fusion: XLA has one constant for many operations, and copies it into each.
+  void removeRepeated(Entries &entries, const Entries &ofFusion, bool isConstant) {
+    for (auto entry = entries.begin(); entry != entries.end();) {
+      auto found = ofFusion.find(entry->first);
+      bool isRepeated = isConstant || (found != ofFusion.end() && found->second == entry->second);
+      entry = isRepeated && !rules_.isRepeated(entry->first) ? entries.erase(entry) : ++entry;
     }
   }
 
@@ -217,8 +219,9 @@ private:
   std::vector<Work> work_;
   std::vector<const Entries *> given_; // By instruction, what the rules gave, if asked.
   std::map<Key, Entries> asked_;
-  /// By the entries before, those given, and those of the fusion.
-  std::map<std::tuple<std::string_view, const Entries *, const Entries *>, Decision> decisions_;
+  /// By the entries before, those given, those of the fusion, and whether it is a constant.
+  std::map<std::tuple<std::string_view, const Entries *, const Entries *, bool>, Decision>
+      decisions_;
 };
 
 /// Makes each frame the parent of the next. Numbers count from 1; 0 is none.
