@@ -301,7 +301,7 @@ class Truth:
 
 def differences(case: Case, truth: Truth) -> list[str]:
     """The tags that the audit says something else of, one line each; of what JAX itself puts there nothing was compiled."""
-    found = collect.audit_lowered(case.lowered)
+    found = hlotag.audit(case.lowered)
     assert [op.name for op in found.ops] == case.names
     return [
         f"{tag.op.id} {tag}, in truth {truth.state(tag.op.id)}: {tag.details}; {tag.instructions}"
@@ -320,7 +320,7 @@ def differences_with_both_stages(case: Case, truth: Truth) -> list[str]:
     after = {i.name: i.attributes for i in records[-1].after.instructions()}
     modules = mock.Mock(side_effect=of_executable)
     with mock.patch.object(collect, "of_executable", modules):
-        found = collect.audit_lowered(prepared)
+        found = hlotag.audit(prepared)
     (audited,) = of_executable(*modules.call_args.args)
     # XLA numbers the names of instructions by those of operations, and an audit names more of these.
     pairs = list(zip(audited.instructions(), module.instructions(), strict=True))

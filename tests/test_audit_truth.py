@@ -8,6 +8,7 @@ import pytest
 
 import audit_programs
 import audit_truth
+import hlotag
 from hlotag.audits import TagState, collect
 from programs import B, W, X
 
@@ -42,19 +43,19 @@ def test_states_are_the_true_ones(name, seed, share, stage, request):
 def test_the_pass_that_lost_a_tag_is_the_true_one(name):
     case = audit_truth.make(*PROGRAMS[name])
     truth = audit_truth.Truth(case)
-    found = {tag.op.id: tag.by for tag in collect.audit_lowered(case.lowered).tags if tag.needs_attention}
+    found = {tag.op.id: tag.by for tag in hlotag.audit(case.lowered).tags if tag.needs_attention}
     assert found and found == {number: truth.lost_by(number) for number in found}
 
 
 def test_a_large_module_names_passes_when_asked(monkeypatch):
     monkeypatch.setattr(collect, "_MAX_OPS", 0)
     case = audit_truth.make(*PROGRAMS["turned"])
-    assert {tag.by for tag in collect.audit_lowered(case.lowered).lost} == {""}
-    assert {tag.by for tag in collect.audit_lowered(case.lowered, xla_passes=True).lost} == {"gemv-rewriter"}
+    assert {tag.by for tag in hlotag.audit(case.lowered).lost} == {""}
+    assert {tag.by for tag in hlotag.audit(case.lowered, xla_passes=True).lost} == {"gemv-rewriter"}
 
 
 def test_relabeled_values_have_lost_nothing():
     case = audit_truth.make(audit_programs.curvature, (X, W, B))
     truth = audit_truth.Truth(case)
-    lost = [tag.op.id for tag in collect.audit_lowered(case.lowered).lost if tag.key == "t"]
+    lost = [tag.op.id for tag in hlotag.audit(case.lowered).lost if tag.key == "t"]
     assert [number for number in lost if truth.state(number) != TagState.LOST] == []

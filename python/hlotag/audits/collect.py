@@ -114,13 +114,9 @@ def audit(
     options: Any = {"xla_passes": bool(xla_passes), "compare": effects is None or effects, "memory": bool(memory)}
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
         raise ArgumentError(f"a {type(fun).__name__} is audited without arguments; pass arguments only with a function")
-    if isinstance(fun, jax.stages.Lowered):
-        return audit_lowered(fun, **options)
-    if isinstance(fun, jax.stages.Compiled):
-        return audit_compiled(fun)
     if isinstance(fun, (str, os.PathLike)):
         return dumps.audit_dumps(Path(fun))
-    if not callable(fun):
+    if not callable(fun) and not isinstance(fun, jax.stages.Lowered):
         raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
     return audit_and_compile(fun, args, kwargs, **options).audit
 
@@ -144,31 +140,26 @@ def audit_and_compile(
     fun: Any,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    *,
-    xla_passes: bool = False,
-    compare: bool = False,
-    memory: bool = False,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    **asked: bool,
 ) -> Audited:
-    """Audits a function, a `Lowered` or a `Compiled`, and keeps what it was compiled to. Most options are those of `audit`.
+    """Audits a function, a `Lowered` or a `Compiled`, and keeps what it was compiled to.
 
-    `options` are further options of the compiler, by JAX's name of a platform. Raises ArgumentError if `fun.lower` makes no
-    `jax.stages.Lowered`.
+    `options` are further options of the compiler, by JAX's name of a platform; others are those of `compile_and_audit`. Raises
+    ArgumentError if `fun.lower` makes no `jax.stages.Lowered`.
     """
     import jax.stages
 
     if isinstance(fun, jax.stages.Compiled):
         return Audited(audit_compiled(fun), fun.args_info, fun)
     if isinstance(fun, jax.stages.Lowered):
-        further = (options or {}).get(_compat.modules.platform_of(fun), {})
-        return Audited(*_audit_and_compile_lowered(fun, further, xla_passes=xla_passes, compare=compare, memory=memory))
+        return _audit_and_compile_lowered(fun, options or {}, asked)
     with recording() as stage:
         with step("lowering"):
             lowered, reports = _lower(fun, args, kwargs)
-        further = (options or {}).get(_compat.modules.platform_of(lowered), {})
-        asked = {"xla_passes": xla_passes, "compare": compare, "memory": memory}
-        found, *made = _audit_and_compile_lowered(lowered, further, **asked)
-    return Audited(dataclasses.replace(found, reports=list(dict.fromkeys(reports)), is_off=stage is None), *made)
+        found = _audit_and_compile_lowered(lowered, options or {}, asked)
+    audit = dataclasses.replace(found.audit, reports=list(dict.fromkeys(reports)), is_off=stage is None)
+    return dataclasses.replace(found, audit=audit)
 
 
 def _lower(fun: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[Diagnostic]]:
@@ -198,55 +189,38 @@ def recording() -> AbstractContextManager[Any]:
     return under(stage and dataclasses.replace(stage, debug_origins=True))
 
 
-def audit_lowered(lowered: jax.stages.Lowered, *, xla_passes: bool = False, compare: bool = True, memory: bool = False) -> Audit:
-    """Audits a `jax.stages.Lowered`: compiles a copy of it. The options are those of `audit`."""
-    return _audit_and_compile_lowered(lowered, {}, xla_passes=xla_passes, compare=compare, memory=memory)[0]
-
-
-def _audit_and_compile_lowered(lowered: jax.stages.Lowered, further: Mapping[str, Any], **asked: bool) -> tuple[Audit, Any, Any]:
-    """The audit, what is known of the arguments, and the executable. `further` are options of the compiler."""
+def _audit_and_compile_lowered(
+    lowered: jax.stages.Lowered, options: Mapping[str, Mapping[str, Any]], asked: Mapping[str, bool]
+) -> Audited:
     original: Any = lowered.compiler_ir("stablehlo")
     module = _compat.modules.read_bytecode(to_bytecode(original))
+    platform = _compat.modules.platform_of(lowered)
+    further = options.get(platform, {})
     with step("reading the module"):
         read = program.read(module)
 
-    def compiled(module: ir.Module, options: dict[str, Any]) -> Any:
+    def compiled(module: ir.Module, own: dict[str, Any]) -> Any:
         with _compat.modules.without_disk_cache(), hlo_stage.observed_by(None):
-            return _compat.modules.with_module(lowered, module).compile({**options, **further})
+            return _compat.modules.with_module(lowered, module).compile({**own, **further})
 
     with prepared(module, hlo_stage.stage_of(original)):
-        platform = _compat.modules.platform_of(lowered)
         found, executable = compile_and_audit(read, compiled, platform, **asked)
     found = dataclasses.replace(found, dropped=tags.find_dropped(original), source_root="/")
-    return found, lowered.args_info, executable
+    return Audited(found, lowered.args_info, executable)
 
 
-def audit_module(
-    source: bytes,
-    filename: str,
-    pipeline: str = "",
-    *,
-    xla_passes: bool = False,
-    hlo: bool = False,
-    compare: bool = True,
-    memory: bool = False,
-) -> Audit:
+def audit_module(source: bytes, filename: str, pipeline: str = "", *, hlo: bool = False, **asked: bool) -> Audit:
     """Audits a module without a program: compiles it for JAX's default backend, after the passes of `pipeline`.
 
-    `source` is text, bytecode or the bytes of `Exported.serialize()`.
-    `hlo` and `compare` say whether to compile with hlotag's HLO stage, and once more without the tags. `memory` is as for
-    `audit`. Raises ParseError if the module cannot be parsed or compiled; PassError or ArgumentError for a pass that fails or a
-    wrong pipeline.
+    `source` is text, bytecode or the bytes of `Exported.serialize()`. `hlo` says whether to compile with hlotag's HLO stage;
+    other options are those of `compile_and_audit`. Raises ParseError if the module cannot be parsed or compiled; PassError or
+    ArgumentError for a pass that fails or a wrong pipeline.
     """
-    source = module_in(source, filename)
-    text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
-    return _audit_module(text, filename, pipeline, xla_passes=xla_passes, hlo=hlo, compare=compare, memory=memory)
-
-
-def _audit_module(text: str | bytes, filename: str, pipeline: str, *, hlo: bool, **asked: bool) -> Audit:
     import jax
     from jaxlib.mlir import ir
 
+    source = module_in(source, filename)
+    text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     with _compat.runtime.ir_context():
         module = parse_module(text, filename)
         if (depth := _depth(module)) > _MAX_DEPTH:
@@ -268,7 +242,7 @@ def _audit_module(text: str | bytes, filename: str, pipeline: str, *, hlo: bool,
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
 
     with prepared(module, unique(state.Stage("", VERSION)) if hlo else None):
-        found, _ = compile_and_audit(read, compiled, jax.default_backend(), **asked)
+        found, _ = compile_and_audit(read, compiled, jax.default_backend(), **{"compare": True, **asked})
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
@@ -293,9 +267,15 @@ def compile_and_audit(
     compare: bool = False,
     memory: bool = False,
 ) -> tuple[Audit, Any]:
-    """Compiles a program, finds the state of its tags, and compares it with the program without them.
+    """Compiles a program, finds the state of its tags, and returns the audit and the executable.
 
-    `compiled` compiles a module with options of XLA.
+    Args:
+        read: The program.
+        compiled: Compiles a module with options of XLA.
+        platform: JAX's name of the platform.
+        xla_passes: Whether to name XLA's passes, for programs of any size.
+        compare: Whether to compare it with the program without its tags.
+        memory: Whether to find what is in memory at the peak.
     """
     every_pass = xla_passes or len(read.ops) <= _MAX_OPS
     # With texts of buffers XLA writes a text of each module, too.
