@@ -15,6 +15,7 @@ from jax.experimental.xla_metadata import set_xla_metadata as jax_set
 
 import hlotag
 from modules import ops_of
+from programs import evaluate
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
@@ -49,18 +50,9 @@ def test_two_results_of_a_gradient_and_a_batched_function(staged):
     assert len(ops) > 5 and all("k" in op.entries for op in ops)
 
 
-def evaluate(jaxpr, consts, *args):
-    """The interpreter of JAX's documentation, which drops contexts."""
-    values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
-    read = lambda atom: atom.val if hasattr(atom, "val") else values[atom]
-    for eqn in jaxpr.eqns:
-        out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
-        values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
-
-
 def of_an_interpreter(model):
-    return lambda x: evaluate((closed := jax.make_jaxpr(model)(x)).jaxpr, closed.consts, x)[0]
+    """As the one of JAX's documentation, which drops contexts."""
+    return lambda x: evaluate(jax.make_jaxpr(model)(x), [x], lambda _, bind: bind())[0]
 
 
 INTERPRETERS = {

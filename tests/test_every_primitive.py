@@ -16,8 +16,8 @@ from jax import lax
 from jax._src.internal_test_util import test_harnesses
 
 import hlotag
-from hlotag import set_xla_metadata
 from modules import ops_of
+from programs import by_block, by_value
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("second_run")]
 
@@ -86,24 +86,16 @@ def function_of(name: str) -> Callable:
     return jax.jit(function) if name in SEVERAL_BINDS else function
 
 
-def lowered(name: str, tag: Callable, transformation: str) -> list[tuple[str, dict[str, str]]]:
-    function, operands = transformed(lambda *args: tag(function_of(name), *args), arguments_of(name), transformation)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # No-operations such as stop_gradient drop their tags; others are deprecated.
-        return [(op.name, op.entries) for op in ops_of(jax.jit(function).lower(*operands))]
-
-
 def untagged(function: Callable, *args: Any) -> Any:
     return function(*args)
 
 
-def by_value(function: Callable, *args: Any) -> Any:
-    return set_xla_metadata(function(*args), k="v")
-
-
-def by_block(function: Callable, *args: Any) -> Any:
-    with set_xla_metadata(k="v"):
-        return function(*args)
+def lowered(name: str, tag: Callable, transformation: str, around: Callable = untagged) -> list[tuple[str, dict[str, str]]]:
+    """The operations of a primitive's program, with a form of tag within its transformation or around it."""
+    function, operands = transformed(lambda *args: tag(function_of(name), *args), arguments_of(name), transformation)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # No-operations such as stop_gradient drop their tags; others are deprecated.
+        return [(op.name, op.entries) for op in ops_of(jax.jit(lambda *args: around(function, *args)).lower(*operands))]
 
 
 def untagged_in(ops: list[tuple[str, dict[str, str]]]) -> list[str]:
@@ -117,10 +109,10 @@ def test_a_tag_covers_the_primitive_whole(name, transformation):
         plain = lowered(name, untagged, transformation)
     with hlotag.stage():
         value, block = lowered(name, by_value, transformation), lowered(name, by_block, transformation)
+        whole = lowered(name, untagged, transformation, around=by_block)
     assert [op for op, _ in value] == [op for op, _ in block] == [op for op, _ in plain]
     assert value == block
-    if transformation == "jit":
-        assert untagged_in(block) == []
+    assert untagged_in(whole) == []
 
 
 def lowered_for(platform: str, name: str, tag: Callable) -> list[tuple[str, dict[str, str]]]:
@@ -153,7 +145,7 @@ def test_a_bind_that_was_held_before_the_stage():
     held = lax.div_p.bind
 
     def lowered_with(divide):
-        gradient = jax.grad(lambda x, y: set_xla_metadata(divide(x, y), k="v") * 2.0, argnums=(0, 1))
+        gradient = jax.grad(lambda x, y: by_value(divide, x, y) * 2.0, argnums=(0, 1))
         return [(op.name, op.entries) for op in ops_of(jax.jit(gradient).lower(1.0, 2.0))]
 
     with hlotag.stage():
