@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More programs for measuring how much of what autodiff derived is found."""
+"""Programs for measuring how much of what autodiff derived is found.
 
+`python tests/derivative_programs.py [program ...]` prints the shares.
+"""
+
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
+if __name__ == "__main__":
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from ground_truth import Program, array
+import programs
+from ground_truth import Program, array, measure
 
 X, W, V = array(4, 8), array(8, 8, seed=1), array(8, 8, seed=2)
 IMAGE, KERNEL = array(2, 3, 8, 8, seed=4), array(3, 3, 3, 3, seed=5)
@@ -143,8 +154,77 @@ TRANSFORMS = {
     **dict.fromkeys((squares, conditional_loop), (everything,)),
     online_softmax: (with_value,),
 }
-DEVELOPMENT = {
+OTHERS = {
     f"{f.__name__}, {transform.__name__}": Program(f, (IMAGE, KERNEL) if f is image_classifier else (X, W, V), transform)
     for f, transforms in TRANSFORMS.items()
     for transform in transforms
 }
+
+
+# --- Transformers, each layer with weights of its own --------------------------------------------------------------------------
+
+TOKENS, EMBEDDING = np.array([1, 0, 3, 2]), array(6, 8, seed=99)
+
+
+def weights(layers: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(array(8, 8, seed=i), array(8, seed=i)) for i in range(layers)]
+
+
+def loss_of(x: Any, embedding: Any) -> Any:
+    return -jnp.take_along_axis(jax.nn.log_softmax(x @ embedding.T), TOKENS[:, None], axis=1).mean()
+
+
+def deep(remat: bool = False) -> Program:
+    """Twelve layers of a Python loop, each in a scope of its own."""
+    layer = jax.checkpoint(programs.layer) if remat else programs.layer
+
+    def loss(params, embedding):
+        x = embedding[TOKENS]
+        for i, (w, b) in enumerate(params):
+            with jax.named_scope(f"layer_{i}"):
+                x = layer(x, w, b)
+        return loss_of(x, embedding)
+
+    return Program(loss, (weights(12), EMBEDDING))
+
+
+def scanned(unroll: int = 1, **checkpoint: Any) -> Program:
+    """A loop over layers, as large models have. JAX repeats the frames of its function in what the loop is written out as."""
+    layer = jax.checkpoint(programs.layer, prevent_cse=False, **checkpoint) if checkpoint else programs.layer
+
+    def model(params, embedding):
+        return lax.scan(lambda x, p: (layer(x, *p), None), embedding[TOKENS], params, unroll=unroll)[0]
+
+    def loss(params, embedding):
+        return loss_of(model(params, embedding), embedding)
+
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *weights(6))
+    return Program(loss, (stacked, EMBEDDING), runs_repeatedly=unroll > 1)
+
+
+BUT_PRODUCTS = jax.checkpoint_policies.dots_saveable
+PROGRAMS = {
+    "deep transformer": deep(),
+    "deep transformer, remat": deep(remat=True),
+    "scan": scanned(),
+    "scan, unrolled": scanned(unroll=3),
+    "scan, remat": scanned(policy=None),
+    "scan, remat but for products": scanned(policy=BUT_PRODUCTS),
+    "scan, remat, unrolled": scanned(unroll=3, policy=None),
+    "scan, remat but for products, unrolled": scanned(unroll=3, policy=BUT_PRODUCTS),
+    **{name: Program(*case, programs.TRANSFORMS["grad"]) for name, case in programs.PROGRAMS.items()},
+    **{f"mlp, {name}": Program(*programs.PROGRAMS["mlp"], programs.TRANSFORMS[name]) for name in ("grad_vmap", "hessian")},
+}
+
+
+def main(names: list[str]) -> None:
+    for name, program in (PROGRAMS | OTHERS).items():
+        if not names or any(part in name for part in names):
+            for by in ("kind", "line"):
+                found = measure(program, by)
+                shares = f"{found.total:7}{found.recall:8.1%} right{found.products_missed:7} products missed{found.wrong:7} wrong"
+                print(f"{name:44}{by:6}{shares}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

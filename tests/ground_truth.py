@@ -5,40 +5,29 @@ Every equation of a program's jaxpr, nested ones included, gets an equation cont
 through its transformations, so in the lowered module each operation's id says which primal equation it stems from. Then the ids
 are removed from all but the first forward operation of each equation, those left are replaced by the equation's primitive, as a
 rule by kind would tag it, the pass is run, and what it puts back is compared.
-
-`python tests/ground_truth.py [program ...]` prints the shares.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-if __name__ == "__main__":
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
-
 import jax
 import jax.extend
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jax.sharding import PartitionSpec
 from jaxlib.mlir import ir
 
 import hlotag
 from hlotag import _compat
 from hlotag.hlo.origins import walk
+from modules import entries_of
 
 KEY = "_id"
 FRONTEND = "mhlo.frontend_attributes"
 NEVER_TAGGED = {"func.return", "stablehlo.return", "sdy.return", "func.func", "builtin.module", "stablehlo.constant"}
 PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}
-HEAVY = PRODUCTS | {f"stablehlo.{name}" for name in ("gather", "scatter", "reduce", "sort", "custom_call")}
 WITH_BODY = {"stablehlo.while", "stablehlo.case", "sdy.manual_computation"}
 
 
@@ -106,12 +95,6 @@ def all_ops(module: ir.Module) -> list[ir.Operation]:
     return [op for op in walk(module.operation) if op.name not in NEVER_TAGGED]
 
 
-def entries_of(op: ir.Operation) -> dict[str, str]:
-    if FRONTEND not in op.attributes:
-        return {}
-    return {entry.name: ir.StringAttr(entry.attr).value for entry in ir.DictAttr(op.attributes[FRONTEND])}
-
-
 def set_entries(op: ir.Operation, entries: dict[str, str]) -> None:
     op.attributes[FRONTEND] = ir.DictAttr.get({key: ir.StringAttr.get(value) for key, value in entries.items()})
     if not entries:
@@ -120,10 +103,6 @@ def set_entries(op: ir.Operation, entries: dict[str, str]) -> None:
 
 def id_of(op: ir.Operation) -> str | None:
     return entries_of(op).get(KEY)
-
-
-def remove_id(op: ir.Operation) -> None:
-    set_entries(op, {key: value for key, value in entries_of(op).items() if key != KEY})
 
 
 def parents(op: ir.Operation) -> Iterator[ir.Operation]:
@@ -166,8 +145,6 @@ class Fidelity:
     total: int = 0
     right: int = 0
     wrong: int = 0
-    heavy_total: int = 0  # of those of `HEAVY`
-    heavy_right: int = 0
     products_missed: int = 0  # products without the right tag
     # Of the wrong ones and those without: operation, location, true id, id.
     errors: list[tuple[str, str, str | None, str | None]] = field(default_factory=list)
@@ -175,10 +152,6 @@ class Fidelity:
     @property
     def recall(self) -> float:
         return self.right / max(self.total, 1)
-
-    @property
-    def heavy_recall(self) -> float:
-        return self.heavy_right / max(self.heavy_total, 1)
 
 
 def hide(module: ir.Module, runs_repeatedly: bool = False) -> list[str | None]:
@@ -199,7 +172,7 @@ def hide(module: ir.Module, runs_repeatedly: bool = False) -> list[str | None]:
     survivors = set(kept.values())
     for i, op in enumerate(ops):
         if truth[i] is not None and i not in survivors:
-            remove_id(op)
+            set_entries(op, {key: value for key, value in entries_of(op).items() if key != KEY})
     return truth
 
 
@@ -239,11 +212,9 @@ def measure(program: Program, by: str = "kind") -> Fidelity:
             if true not in tagged:  # The forward operation of the equation is dead code: no tag can be right.
                 result.wrong += got is not None
                 continue
-            is_right, heavy = got == true, op.name in HEAVY
+            is_right = got == true
             result.total += 1
-            result.heavy_total += heavy
             result.right += is_right
-            result.heavy_right += heavy and is_right
             result.products_missed += op.name in PRODUCTS and not is_right
             result.wrong += got is not None and not is_right
             if not is_right:
@@ -265,179 +236,3 @@ class Program:
 
 def array(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32) * 0.3
-
-
-def mlp(params, x):
-    for w, b in params:
-        x = jnp.tanh(x @ w + b)
-    return (x**2).mean()
-
-
-def mlp_params(n: int):
-    return [(array(8, 8, seed=i), array(8, seed=i)) for i in range(n)]
-
-
-def norm(x, scale):
-    mean = x.mean(-1, keepdims=True)
-    var = ((x - mean) ** 2).mean(-1, keepdims=True)
-    return (x - mean) * lax.rsqrt(var + 1e-6) * scale
-
-
-def attention(p, x):
-    t, d = x.shape
-    q, k, v = ((x @ p[n]).reshape(t, 2, d // 2) for n in "qkv")
-    scores = jnp.einsum("qhd,khd->hqk", q, k) / np.sqrt(d // 2)
-    scores = jnp.where(np.tri(t, dtype=bool), scores, -1e9)
-    weights = jax.nn.softmax(scores, axis=-1)
-    return jnp.einsum("hqk,khd->qhd", weights, v).reshape(t, d) @ p["o"]
-
-
-def block(p, x):
-    x = x + attention(p, norm(x, p["s1"]))
-    return x + jax.nn.gelu(norm(x, p["s2"]) @ p["up"]) @ p["down"]
-
-
-def block_params(n: int):
-    shapes = {"q": (8, 8), "k": (8, 8), "v": (8, 8), "o": (8, 8), "up": (8, 16), "down": (16, 8), "s1": (8,), "s2": (8,)}
-    return [{k: array(*s, seed=i) for k, s in shapes.items()} for i in range(n)]
-
-
-def loss_of(logits, tokens):
-    return -jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[:, None], axis=1).mean()
-
-
-TOKENS = np.array([1, 0, 3, 2, 5, 4])
-EMBEDDING = array(6, 8, seed=99)
-
-
-def transformer(n: int, scope: str = "one", remat: bool = False, transform=jax.grad) -> Program:
-    layer = jax.checkpoint(block) if remat else block
-
-    def loss(params, embedding):
-        x = embedding[TOKENS]
-        for i, p in enumerate(params):
-            if scope == "none":
-                x = layer(p, x)
-                continue
-            with jax.named_scope(f"layer_{i}" if scope == "each" else "layer"):
-                x = layer(p, x)
-        return loss_of(x @ embedding.T, TOKENS)
-
-    return Program(loss, (block_params(n), EMBEDDING), transform)
-
-
-def _decode(layer, params, x):
-    return lax.scan(lambda x, p: (layer(p, x), None), x, params)[0]
-
-
-def scan_transformer(n: int, remat: bool = False, in_functions: bool = False) -> Program:
-    layer = jax.checkpoint(block) if remat else block
-
-    def model(params, embedding):
-        return _decode(layer, params, embedding[TOKENS])
-
-    def loss(params, embedding):
-        if in_functions:  # JAX repeats all frames inside the traced function in what a loop is written out as.
-            x = model(params, embedding)
-        else:
-            x, _ = lax.scan(lambda x, p: (layer(p, x), None), embedding[TOKENS], params)
-        return loss_of(x @ embedding.T, TOKENS)
-
-    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *block_params(n))
-    return Program(loss, (stacked, EMBEDDING))
-
-
-def conv_net(params, x):
-    for w in params[0]:
-        x = jax.nn.relu(lax.conv_general_dilated(x, w, (1, 1), "SAME"))
-    x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
-    return jax.nn.log_softmax(x.reshape(2, -1) @ params[1])[:, 0].sum()
-
-
-def rnn(params, xs):
-    def step(h, x):
-        h = jnp.tanh(x @ params[0] + h @ params[1])
-        return h, jax.nn.sigmoid(h)
-
-    _, hidden = lax.scan(step, jnp.zeros(8), xs)
-    return (hidden**2).sum()
-
-
-@jax.jit
-def _dense(x, w):
-    return jax.nn.gelu(x @ w)
-
-
-def inner_jit(params, x):
-    for i, (w, _) in enumerate(params):
-        with jax.named_scope(f"dense_{i}"):
-            x = _dense(x, w)
-    return (x**2).sum()
-
-
-def branches(w, x):
-    y = lax.cond(x.sum() > 0, lambda x: jnp.sin(x @ w), lambda x: jnp.cos(x) @ w @ w, x)
-    return lax.switch(1, [jnp.tanh, lambda y: (y * 2.0) @ w], y).sum()
-
-
-def sharded(params, x):
-    def body(w1, w2, x):
-        h = jax.nn.gelu(x @ w1)
-        return lax.psum((jnp.tanh(h @ w2) ** 2).sum(), "data")
-
-    mesh = jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-    specs = (PartitionSpec(), PartitionSpec(), PartitionSpec("data"))
-    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec())(*params, x)  # pyright: ignore[reportCallIssue]
-
-
-def vmap_grad(function):
-    return jax.vmap(jax.grad(function), in_axes=(None, 0))
-
-
-def grad_vmap(function):
-    return jax.grad(lambda p, x: jax.vmap(function, in_axes=(None, 0))(p, x).sum())
-
-
-X = array(4, 8)
-PROGRAMS: dict[str, Program] = {
-    "mlp 2": Program(mlp, (mlp_params(2), X)),
-    "mlp 4, value_and_grad": Program(mlp, (mlp_params(4), X), jax.value_and_grad),
-    "mlp 12": Program(mlp, (mlp_params(12), X)),
-    "mlp 4, vmap(grad)": Program(mlp, (mlp_params(4), np.stack([X, X])), vmap_grad, (mlp_params(4), X)),
-    "mlp 4, grad(vmap)": Program(mlp, (mlp_params(4), np.stack([X, X])), grad_vmap, (mlp_params(4), X)),
-    "mlp 2, hessian": Program(mlp, (mlp_params(2), X), jax.hessian),
-    "transformer 1": transformer(1),
-    "transformer 2": transformer(2),
-    "transformer 12": transformer(12),
-    "transformer 12, no scope": transformer(12, scope="none"),
-    "transformer 40, no scope": transformer(40, scope="none"),  # aligned in parts
-    "transformer 12, scope each": transformer(12, scope="each"),
-    "transformer 2, value_and_grad": transformer(2, transform=jax.value_and_grad),
-    "transformer 12, remat": transformer(12, remat=True),
-    "transformer 12, remat, scope each": transformer(12, scope="each", remat=True),
-    "transformer, scan": scan_transformer(4),
-    "transformer, scan of remat": scan_transformer(4, remat=True),
-    "transformer, scan in functions": scan_transformer(4, in_functions=True),
-    "transformer, scan of remat in functions": scan_transformer(4, remat=True, in_functions=True),
-    "conv net": Program(conv_net, (([array(3, 3, 3, 3), array(3, 3, 3, 3)], array(48, 5)), array(2, 3, 8, 8))),
-    "rnn": Program(rnn, ((array(8, 8), array(8, 8)), array(5, 8))),
-    "inner jit": Program(inner_jit, (mlp_params(3), X)),
-    "branches": Program(branches, (array(8, 8), X)),
-    "shard_map": Program(sharded, ((array(8, 8), array(8, 8)), X)),
-}
-DEVICES_NEEDED = {"shard_map": 4}
-
-
-def main(names: list[str], programs: dict[str, Program] = PROGRAMS) -> None:
-    for name, program in programs.items():
-        if not names or any(part in name for part in names):
-            for by in ("kind", "line"):
-                found = measure(program, by)
-                print(
-                    f"{name:44}{by:6}{found.total:7}{found.recall:8.1%} right{found.heavy_recall:8.1%} of the heavy"
-                    f"{found.products_missed:7} products missed{found.wrong:7} wrong"
-                )
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

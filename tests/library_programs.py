@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of the public functions of JAX's libraries, for measuring that nothing is derived wrongly.
 
-Nobody wrote these functions with derivation in mind. Each is tried with a list of arguments, and what can be differentiated is
-put into small programs that call it at several lines, repeatedly at one, and in a function that is batched, checkpointed or run
-by a loop, so that many a pair is possible.
+Nobody wrote these functions with derivation in mind. Those that can be differentiated are put into small programs that call them
+at several lines, repeatedly at one, and in a function that is batched, checkpointed or run by a loop, so that many a pair is
+possible. `library_calls.txt` has their names, behind their module and the arguments that fit them: places in `ARGUMENTS`.
 
-`python tests/library_programs.py SEED` prints what is wrong, program by program in an order that SEED gives, and the totals;
-`python tests/library_programs.py find` writes `library_calls.txt` anew, from what this JAX has.
+`python tests/library_programs.py SEED` prints what is wrong, program by program in an order that SEED gives, and the totals.
 """
 
-import importlib
-import inspect
 import itertools
 import os
 import random
 import sys
-import textwrap
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,17 +27,21 @@ from jax import lax
 
 import derivative_programs
 import ground_truth
-import random_sources
 from ground_truth import Program
-from random_sources import listed
 
+TRANSFORMS = {
+    name: getattr(derivative_programs, name) for name in ("everything", "each", "of_batch", "hessian_vector", "second_gradient")
+}
 CALLS = Path(__file__).with_name("library_calls.txt")
 Case = tuple[str, str, str]  # expression, layout, transformation
-MODULES = listed("""
-jax.numpy; jax.numpy.linalg; jax.numpy.fft; jax.nn; jax.scipy.special; jax.scipy.linalg; jax.scipy.signal; jax.scipy.stats;
-jax.scipy.ndimage; jax.scipy.integrate; jax.image; jax.lax; jax.lax.linalg; jax.ops; jax.random
-""")
-# What a function may take, of a matrix of 4 x 8; the first few that fit are used.
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The expressions of a text, which has semicolons between them."""
+    return tuple(text.strip().replace(";\n", "; ").split("; "))
+
+
+# What a function may take, of a matrix of 4 x 8.
 ARGUMENTS = listed("""
 {0}; {0} @ {0}.T + 2.0 * jnp.eye(4); {0} @ {0}.T + 2.0 * jnp.eye(4), {0}; {0}, {0} * 0.5; {0}, {0}.T;
 jnp.abs({0}) * 0.4 + 0.1; jnp.abs({0}) + 1.5; jnp.abs({0}) + 1.5, jnp.abs({0}.mean()) + 0.5; {0}[0]; {0}[0], {0}[1];
@@ -92,7 +92,6 @@ jnp.percentile({0}, 30.0, axis=0); jnp.cov({0}); jnp.corrcoef({0});
 jnp.select([{0} > 1, {0} > 0], [{0}, {0} * 2.0], {0} * 3.0)
 """)
 NAMES: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "INDEX": jnp.array([2, 0, 1, 3]), "KEY": jax.random.key(0)}
-MOST_FORMS = 2  # in which a function is called
 
 
 def put_into(x: Any, values: Any) -> Any:
@@ -184,53 +183,15 @@ def program(x, w, v):
 }
 
 
-def function_names() -> Iterator[str]:
-    """The public functions of the libraries, each under one name."""
-    seen: set[int] = set()
-    for module_name in MODULES:
-        module = importlib.import_module(module_name)
-        for name in sorted(dir(module)):
-            value = getattr(module, name)
-            if name.startswith("_") or not callable(value) or inspect.isclass(value) or id(value) in seen:
-                continue
-            seen.add(id(value))
-            yield f"{module_name}.{name}"
-
-
-def _has_gradient(expression: str) -> bool:
-    """Whether the expression can be differentiated, and something comes of it."""
-    names = dict(NAMES)
-    exec(f"def loss(x):\n    return put_into(jnp.zeros((4, 8)), {expression.format('x')}).sum()", names)
-    try:
-        jaxpr = jax.make_jaxpr(jax.grad(names["loss"]))(derivative_programs.X)
-    except Exception:  # whatever a function has against the arguments that are tried
-        return False
-    return any("transpose(" in str(eqn.source_info.name_stack) for eqn in jaxpr.eqns)
-
-
-def find_calls() -> str:
-    """The functions that can be differentiated: lines of a module, places in ARGUMENTS, and the functions that take these."""
-    found: dict[str, list[str]] = {}
-    with warnings.catch_warnings(action="ignore"):
-        for name in function_names():
-            fitting = (str(n) for n, arguments in enumerate(ARGUMENTS) if _has_gradient(f"{name}({arguments})"))
-            if forms := ",".join(itertools.islice(fitting, MOST_FORMS)):
-                module, _, function = name.rpartition(".")
-                found.setdefault(f"{module} {forms}:", []).append(function)
-    wrapped = (textwrap.fill(" ".join([head, *names]), 118, subsequent_indent="  ") for head, names in found.items())
-    return "".join(f"{lines}\n" for lines in wrapped)
-
-
 def expressions() -> list[str]:
-    """Expressions of `{0}`, a matrix: of the functions that were found when the file was last written, and those above."""
+    """Expressions of `{0}`, a matrix: those of the file, and those above."""
     forms: dict[str, list[str]] = {}
     for line in CALLS.read_text().replace("\n  ", " ").splitlines():
         head, _, names = line.partition(":")
         module, places = head.split()
         for name in names.split():
             forms[f"{module}.{name}"] = [ARGUMENTS[int(place)] for place in places.split(",")]
-    ordered = sorted(forms, key=lambda name: (MODULES.index(name.rpartition(".")[0]), name))
-    return [f"{name}({arguments})" for name in ordered for arguments in forms[name]] + [*EXPRESSIONS]
+    return [f"{name}({arguments})" for name in sorted(forms) for arguments in forms[name]] + [*EXPRESSIONS]
 
 
 def program(expression: str, layout: str, transform: str) -> Program:
@@ -240,12 +201,12 @@ def program(expression: str, layout: str, transform: str) -> Program:
     source, names = LAYOUTS[layout].format(**texts), dict(NAMES)
     exec(compile(source, "/library/program.py", "exec"), names)
     arguments = (derivative_programs.X, derivative_programs.W, derivative_programs.V)
-    return Program(names["program"], arguments, random_sources.TRANSFORMS[transform], runs_repeatedly=layout == "unrolled")
+    return Program(names["program"], arguments, TRANSFORMS[transform], runs_repeatedly=layout == "unrolled")
 
 
 def cases(seed: int) -> list[Case]:
     """All cases, in the order that `seed` gives."""
-    found = list(itertools.product(expressions(), LAYOUTS, random_sources.TRANSFORMS))
+    found = list(itertools.product(expressions(), LAYOUTS, TRANSFORMS))
     random.Random(seed).shuffle(found)
     return found
 
@@ -277,7 +238,4 @@ def measure(chosen: Iterable[Case]) -> Totals:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    if sys.argv[1] == "find":
-        CALLS.write_text(find_calls())
-    else:
-        print(measure(cases(int(sys.argv[1]))))
+    print(measure(cases(int(sys.argv[1]))))

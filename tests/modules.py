@@ -34,7 +34,7 @@ def ops_of(lowered_or_module) -> list[Op]:
         for child in (o.operation for region in op.regions for block in region.blocks for o in block.operations):
             if child.name in NOT_TAGGED:
                 continue
-            found.append(Op(child.name, _entries(child), function, str(child.location)))
+            found.append(Op(child.name, entries_of(child), function, str(child.location)))
             if child.name == "func.call":
                 callee = child.attributes["callee"].value
                 walk(functions[callee], callee)
@@ -44,7 +44,7 @@ def ops_of(lowered_or_module) -> list[Op]:
     return found
 
 
-def _entries(op: ir.Operation) -> dict[str, str]:
+def entries_of(op: ir.Operation) -> dict[str, str]:
     if "mhlo.frontend_attributes" not in op.attributes:
         return {}
     return {a.name: ir.StringAttr(a.attr).value for a in ir.DictAttr(op.attributes["mhlo.frontend_attributes"])}

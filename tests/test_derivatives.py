@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hlotag-propagate-autodiff` against the truth: how many backward operations get the right tag, and none a wrong one.
 
-Tags are by kind or by line, as rules give them. `python tests/ground_truth.py` prints the shares.
+Tags are by kind or by line, as rules give them. `python tests/derivative_programs.py` prints the shares.
 """
 
 import itertools
@@ -11,49 +11,43 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-import derivative_programs
 import ground_truth
 import library_programs
-import programs
-import random_sources
-from decoder_programs import DECODERS
-from derivative_programs import V, W, X, each, everything, of_batch
+from derivative_programs import OTHERS, PROGRAMS, V, W, X, each, everything, of_batch
 from ground_truth import Program
 
 pytestmark = pytest.mark.slow
 
 # Of the backward operations, at least so many get the right tag if tags are by kind, and by line.
 LEVELS = {
-    "mlp 2": (0.9, 0.75),
-    "mlp 4, value_and_grad": (0.95, 0.95),
-    "mlp 12": (0.95, 0.9),
-    "mlp 4, vmap(grad)": (0.6, 0.8),
-    "mlp 4, grad(vmap)": (0.7, 0.85),
-    "mlp 2, hessian": (0.0, 0.75),
-    "transformer 1": (0.65, 0.7),
-    "transformer 2": (0.7, 0.75),
-    "transformer 12": (0.75, 0.85),
-    "transformer 12, no scope": (0.75, 0.85),
-    "transformer 40, no scope": (0.75, 0.85),
-    "transformer 12, scope each": (0.75, 0.85),
-    "transformer 2, value_and_grad": (0.7, 0.8),
-    "transformer 12, remat": (0.7, 0.8),
-    "transformer 12, remat, scope each": (0.7, 0.8),
-    "transformer, scan": (0.4, 0.8),
-    "transformer, scan of remat": (0.55, 0.75),
-    "transformer, scan in functions": (0.4, 0.8),
-    "transformer, scan of remat in functions": (0.55, 0.75),
-    "conv net": (0.6, 0.5),
-    "rnn": (0.25, 0.85),
-    "inner jit": (0.2, 0.2),
-    "branches": (0.5, 0.75),
-    "shard_map": (0.45, 0.35),
-    "decoder, unrolled": (0.9, 0.9),
-    "decoder, remat": (0.8, 0.85),
-    "decoder, remat of names": (0.8, 0.8),
-    "decoder, remat but for products": (0.8, 0.85),
-    "decoder, remat, unrolled": (0.85, 0.9),
-    "decoder, remat but for products, unrolled": (0.85, 0.9),
+    "deep transformer": (0.7, 0.85),
+    "deep transformer, remat": (0.65, 0.8),
+    "scan": (0.45, 0.8),
+    "scan, unrolled": (0.85, 0.9),
+    "scan, remat": (0.55, 0.75),
+    "scan, remat but for products": (0.55, 0.8),
+    "scan, remat, unrolled": (0.7, 0.8),
+    "scan, remat but for products, unrolled": (0.7, 0.85),
+    "mlp": (0.9, 0.75),
+    "loop_mlp": (0.9, 1.0),
+    "repeated_sine": (1.0, 0.6),
+    "repeated_product": (1.0, 1.0),
+    "transformer": (0.7, 0.85),
+    "scoped_transformer": (0.7, 0.85),
+    "remat_transformer": (0.5, 0.8),
+    "remat_policy": (0.75, 0.6),
+    "scan_transformer": (0.5, 0.85),
+    "scan_of_remat": (0.6, 0.8),
+    "rnn": (0.35, 1.0),
+    "convolution": (0.8, 0.6),
+    "indexing": (0.5, 0.25),
+    "branches": (0.45, 0.7),
+    "inner_jit": (0.6, 0.45),
+    "custom_jvp": (0.6, 0.4),
+    "custom_vjp": (0.0, 0.4),
+    "sharded": (0.8, 0.45),
+    "mlp, grad_vmap": (0.85, 0.7),
+    "mlp, hessian": (0.0, 0.55),
 }
 
 # Of each kind of what was wrong at 0.9: two cotangents of one place; two linear solves at it; equal equations that jax.checkpoint
@@ -100,35 +94,22 @@ ONCE_WRONG_CASES = [
     ("jax.lax.reduce_prod({0}, (1, 0))", "checkpointed scan", "everything"),
 ]
 
-MISSED = {"mlp 2, hessian", "branches"}  # products: of forward mode, and of a branch that has none in the forward pass
-PROGRAMS = ground_truth.PROGRAMS | DECODERS
+MISSED = {"mlp, hessian", "custom_vjp"}  # products: of forward mode, and of a rule that has none in the forward pass
 
 
 @pytest.mark.parametrize("by", ["kind", "line"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_backward_operations_get_the_tag_of_their_equation(name, by):
     result = ground_truth.measure(PROGRAMS[name], by)
-    assert result.total > 10
+    assert result.total >= 5
     assert result.recall >= LEVELS[name][by == "line"]
     assert name in MISSED or result.products_missed == 0
     assert result.wrong == 0
 
 
-OTHERS = {
-    **{name: Program(*case, programs.TRANSFORMS["grad"]) for name, case in programs.PROGRAMS.items()},
-    **derivative_programs.DEVELOPMENT,
-}
-
-
 @pytest.mark.parametrize("name", OTHERS)
 def test_nothing_is_wrong_in_other_programs(name):
     assert ground_truth.measure(OTHERS[name]).wrong == 0
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("transform", random_sources.TRANSFORMS)
-def test_nothing_is_wrong_in_random_programs(seed, transform):
-    assert ground_truth.measure(random_sources.program(seed, transform)).wrong == 0
 
 
 @pytest.mark.parametrize("part", range(4))
