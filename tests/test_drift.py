@@ -21,38 +21,23 @@ RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 # What comes before the connection, and what the error has to say.
 DOCTORED = {
-    "missing symbol": (
-        "offsets.pop('mlirOperationClone')",
-        "lacks functions of MLIR's C API that hlotag calls: mlirOperationClone",
-    ),
     "swapped functions": (
         "a, b = 'mlirLocationCallSiteGetCallee', 'mlirLocationCallSiteGetCaller'\noffsets.update({a: offsets[b], b: offsets[a]})",
         r"failed \(exit status 1\):\n    the passes gave a wrong result\n +found: .*\n +expected: ",
     ),
     "offset outside": ("offsets['mlirOperationVerify'] = 64", "could not be resolved"),
-    "truncated": ("cut('truncated.so', 1 << 16)", r"truncated\.so: cannot be read as a shared library"),
-    "under another name": (
-        "connection.find_library = find_library; library._LIBRARY = 'libnone.so'",
-        r"it has no libnone\.so",
-    ),
-    "empty": ("cut('empty.so', 0)", r"empty\.so: cannot be read as a shared library"),
 }
 
 PREPARE = """
 import json, sys
 from hlotag import _core
-from hlotag.mlir import connection, library, symbols, trial
-find_library = library.find_library
-found = find_library()
+from hlotag.mlir import library, symbols, trial
+found = library.find_library()
 library.TRIED = ()
 read = symbols.read_symbols
 offsets = read(found.path, _core.required_symbols())
 symbols.read_symbols = lambda path, names: read(path, names) if path != found.path else offsets
 import hlotag
-def cut(name, size):
-    with open(found.path, "rb") as whole, open(name, "wb") as part: part.write(whole.read(size))
-    doctored = library.Library(found.version, name)
-    connection.find_library = lambda: doctored
 """
 
 CONNECT = """

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tags that are given back before the scheduler, on HLO texts as the compilers have them there."""
 
+import itertools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
 
+from hlotag import _compat
 from hlotag.hlo import HloModule
 from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.late import Late
+from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules
+from hlotag.mlir.modules import copy_of
 from hlotag.tagging.rules import Rule
-from test_hlo_texts import numbered
 
 KEYS = ("_scheduling_group_id", "keep_original_sequence_order_in_group", "scheduler_hint")
 GROUP = {"_scheduling_group_id": "1", "keep_original_sequence_order_in_group": "true"}
@@ -31,6 +36,17 @@ ENTRY main {
 """
 
 
+def numbered(function, text: str, *arguments) -> tuple[Origins, HloModule]:
+    """A program, and HLO text named after its operations: `{sine}` there is the name of the only sine."""
+    origins = Origins(copy_of(jax.jit(function).lower(*arguments).compiler_ir("stablehlo")))
+    names: list[str] = []
+    for origin in origins:
+        base = origin.op.rpartition(".")[2]
+        names.append(next(name for k in itertools.count() if (name := f"{base}{k or ''}") not in names))
+        text = text.replace(f"{{{names[-1]}}}", f'metadata={{op_name="\x01{origins.token}:{origin.id}\x01/{base}"}}')
+    return origins, HloModule(_compat.runtime.hlo_from_text(text))
+
+
 def given(*rules: Rule, entries: dict[str, str], between: str = "x"):
     """The `Late`, and by instruction what it adds, if XLA's passes have dropped all tags of two products."""
 
@@ -41,7 +57,7 @@ def given(*rules: Rule, entries: dict[str, str], between: str = "x"):
     def products(x):
         return product(jnp.sin(product(x)))
 
-    origins, _, module = numbered(products, TEXT.replace("BETWEEN", between), X)
+    origins, module = numbered(products, TEXT.replace("BETWEEN", between), X)
     late = Late(origins, Rules(origins.program.entries(), KEYS), InsertedRules({rule.name(0): rule for rule in rules}))
     after = late.add_tags(module.to_bytes())
     instructions = HloModule(after).instructions() if after is not None else ()

@@ -16,30 +16,25 @@ from hlotag.mlir.symbols import read_symbols
 pytestmark = pytest.mark.slow
 
 EM_AARCH64 = 183  # From <elf.h>.
-PLATFORMS = {
-    "aarch64": ("manylinux_2_27_aarch64", "libjax_common.so", 18, struct.pack("<H", EM_AARCH64)),
-}
 RELEASES = ["0.10.2", "0.12.0.1"]  # the oldest and the newest supported
 
 
-def library(version: str, platform: str, name: str, directory: Path) -> Path:
-    """A library of jaxlib's wheel for a platform."""
+def library(version: str, directory: Path) -> Path:
+    """The library of jaxlib's wheel for aarch64."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version=3.12"]
-    command += [f"--platform={platform}", f"--dest={directory}", f"jaxlib=={version}"]
+    command += ["--platform=manylinux_2_27_aarch64", f"--dest={directory}", f"jaxlib=={version}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
-        requires.unmet(f"jaxlib {version} for {platform} cannot be downloaded: {done.stderr.strip()[-200:]}")
+        requires.unmet(f"jaxlib {version} for aarch64 cannot be downloaded: {done.stderr.strip()[-200:]}")
     (wheel,) = directory.glob("*.whl")
-    return Path(zipfile.ZipFile(wheel).extract(f"jaxlib/{name}", directory))
+    return Path(zipfile.ZipFile(wheel).extract("jaxlib/libjax_common.so", directory))
 
 
 @pytest.mark.parametrize("version", RELEASES)
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_the_reader_finds_every_function(platform: str, version: str, tmp_path: Path):
-    tag, name, at, machine = PLATFORMS[platform]
-    path = library(version, tag, name, tmp_path)
+def test_the_reader_finds_every_function(version: str, tmp_path: Path):
+    path = library(version, tmp_path)
     with path.open("rb") as file:
-        assert file.read(at + len(machine)).endswith(machine)
+        assert struct.unpack_from("<H", file.read(20), 18) == (EM_AARCH64,)
     offsets = read_symbols(str(path), _core.required_symbols())
     path.unlink()
     assert offsets.keys() == set(_core.required_symbols())
