@@ -219,24 +219,6 @@ def test_callbacks_of_others_are_kept():
         assert xla.clear_hlo_module_transformation("others", platforms="cpu")
 
 
-FRESH = {
-    # JAX's caches have its options in their keys, and modules that are imported meanwhile may add some.
-    "the first use of the stage traces nothing again": (
-        "traces = []\nf = jax.jit(lambda x: (traces.append(x), jnp.sin(x))[1])\n"
-        "f(1.0), f(1.0), f.lower(1.0).compile(), f(1.0)\nprint(len(traces))",
-        "1\n",
-    ),
-    "donation raises no warning": ("print(jax.jit(lambda x: x + 1, donate_argnums=0)(jnp.ones(4)).sum())", "8.0\n"),
-}
-
-
-@pytest.mark.parametrize("case", FRESH)
-def test_in_a_fresh_process(case, run_python):
-    code, printed = FRESH[case]
-    first = 'import warnings, jax, jax.numpy as jnp, hlotag\nwarnings.simplefilter("error")\n'
-    assert run_python(f'{first}hlotag.enable(rules=[hlotag.Rule({{"k": "v"}}, op="*")])\n{code}').stdout == printed
-
-
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_during_compilation_is_an_interrupt(monkeypatch):
     def interrupted(*_):

@@ -16,7 +16,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 import hlotag
-from programs import PROGRAMS, X
+from programs import PROGRAMS, X, by_block, by_value
 
 EVERYTHING = (hlotag.Rule({"everything": "yes"}, op="*"), hlotag.Rule({"back": "1"}, op="*", phase="backward"))
 
@@ -46,9 +46,15 @@ def events():
     monitoring.unregister_event_duration_listener(listen)
 
 
-@pytest.mark.parametrize("program", ["scan_transformer", "custom_vjp", "branches"])
+def tagged(x, w, b):
+    inner = jax.jit(jnp.sin)
+    y = by_value(inner, x) + inner(x)
+    return (y * by_block(inner, y)).sum()
+
+
+@pytest.mark.parametrize("program", ["scan_transformer", "custom_vjp", "branches", "tagged"])
 def test_tagging_everything_changes_no_number_and_no_work(program, events):
-    function, args = PROGRAMS[program]
+    function, args = (PROGRAMS | {"tagged": (tagged, PROGRAMS["mlp"][1])})[program]
 
     def run() -> tuple[list[bytes], dict[str, int]]:
         jax.clear_caches()

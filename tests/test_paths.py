@@ -2,6 +2,7 @@
 """Every way that JAX has from a program to a module: tags are in it, and numbers are those of the stage off."""
 
 import re
+import warnings
 from contextlib import nullcontext
 
 import jax
@@ -280,7 +281,7 @@ def test_programs(program, capfd):
 def test_donated_buffers():
     f = jax.jit(gradient(), donate_argnums=0)
     expected = jax.jit(gradient())(X)
-    with hlotag.stage():
+    with hlotag.stage(), warnings.catch_warnings(action="error"):
         lowered = f.lower(X)
         assert "tf.aliasing_output" in lowered.as_text() and tagged_names(lowered) >= GRADIENT
         x = jnp.asarray(X) + 0.0

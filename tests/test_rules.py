@@ -4,7 +4,6 @@
 import pickle
 import re
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,6 @@ from jax.experimental import checkify
 import hlotag
 from hlotag import Rule
 from hlotag.passes.rules import attach
-from hlotag.tagging import tags as dropping
 from modules import ops_of
 
 pytestmark = pytest.mark.usefixtures("second_run")
@@ -259,22 +257,6 @@ def test_options_of_a_tag_need_its_function_and_a_stage(run_python):
     tags = "for _ in range(3): hlotag.tag(jnp.ones(2), {'k': 'v'}, grad='drop')"
     block = "with hlotag.tagged({'k': 'v'}, remat='drop'): pass"
     assert run_python(f"import jax.numpy as jnp, hlotag\n{tags}\n{block}").stderr.count("TagIgnoredWarning") == 1
-
-
-def test_drops_are_kept_for_the_latest_functions_only(monkeypatch):
-    monkeypatch.setattr(dropping, "_MAX_DROPPED", 20)
-
-    def drop(number):
-        def f(x):
-            return hlotag.tag(x, {"k": str(number)})
-
-        f.__name__ = f"f{number}"
-        with hlotag.stage():
-            jax.jit(f).lower(X)
-
-    with warnings.catch_warnings(action="ignore"), ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: [drop(n) for n in range(30)], range(4)))
-    assert len(dropping._dropped) == 20
 
 
 def test_an_equation_that_does_not_lower_alone_keeps_no_arrays():

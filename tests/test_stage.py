@@ -92,27 +92,6 @@ def test_toggling_lowers_each_configuration_once(monkeypatch):
     assert lower.call_count == 3
 
 
-def test_nothing_is_traced_again_that_jax_would_not_trace_again():
-    traced = []
-
-    @jax.jit
-    def inner(x):
-        traced.append(hlotag.active())
-        return jnp.sin(x)
-
-    def f(x):
-        y = set_xla_metadata(inner(x), k="v") + inner(x)
-        return (y * set_xla_metadata(k="w")(inner)(y)).sum()
-
-    counts = []
-    for pipeline in (None, hlotag.DEFAULT_PIPELINE, None, hlotag.DEFAULT_PIPELINE):
-        with hlotag.stage(pipeline):
-            jax.jit(jax.grad(lambda x: f(x))).lower(X)
-            counts.append(len(traced))
-    assert counts[0] == counts[1] - counts[0], "once per context, as without the stage"
-    assert counts[3] == counts[2] == counts[1], "toggling back finds the traces"
-
-
 def test_importing_hlotag_traces_nothing_again(run_python):
     """JAX's caches have all user contexts in their keys, and one that is made meanwhile changes every key."""
     code = """
@@ -137,13 +116,6 @@ f(x), f.lower(x)
 print(len(traced), sum(compiled) - before)
 """
     assert run_python(code).stdout == "1 0\n"
-
-
-def test_rules_are_part_of_the_key():
-    f = jax.jit(lambda x: jnp.sin(x) + jnp.cos(x))
-    for value in ("1", "2"):
-        with hlotag.stage(rules=[Rule({"k": value}, op="sine")]):
-            assert [op.entries.get("k") for op in ops_of(f.lower(X)) if op.name == "stablehlo.sine"] == [value]
 
 
 def test_a_stage_may_be_entered_again_nested_and_from_threads():

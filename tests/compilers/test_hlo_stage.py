@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HLO stage inside XLA's compilers for GPU and TPU, which are in plugins and compile here without a client."""
 
+import os
+import sys
 import warnings
 from functools import partial
 
@@ -116,3 +118,20 @@ def test_an_error_in_the_stage_fails_no_compilation(compiler, monkeypatch):
     with hlotag.stage(on_error="warn"), pytest.warns(hlotag.PassFailedWarning, match="no such tag"):
         executable = compiler.lower(lambda x: squares(x) + 1, X).compile()
     assert "tanh" in executable.as_text()
+
+
+PROCESS = """
+import jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+import conftest, hlotag
+compiler = next(make for name, make in conftest.KINDS[conftest.PLATFORM].items() if name.startswith("4"))()
+rows = NamedSharding(Mesh(np.array(compiler.devices), ("i",)), PartitionSpec("i"))
+with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")]):
+    lowered = compiler.lower(lambda x: (jnp.tanh(x), x.sum()), np.ones((8, 8), np.float32), out_shardings=(rows, None))
+    print('k="v"' in lowered.compile().as_text())
+"""
+
+
+def test_a_process_compiles_results_of_which_one_has_a_sharding_and_ends(run_python):
+    """A program's compiler options are of its own results, of which the probe has one."""
+    assert run_python(PROCESS, PYTHONPATH=os.pathsep.join(sys.path)).stdout == "True\n"
