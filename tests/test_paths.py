@@ -40,15 +40,12 @@ def tagged_names(module):
 
 @pytest.fixture
 def dumped(tmp_path):
-    """The texts of the modules that the stage has made since it was last called, for paths that show none."""
-    seen = set()
+    """The texts of the modules that the stage has made, for paths that show none."""
 
     def texts():
         # The last file of a module is how its passes left it.
         last = {re.match(r"hlotag\d+", path.name)[0]: path for path in sorted(tmp_path.iterdir())}
-        new = {number: path for number, path in last.items() if number not in seen}
-        seen.update(new)
-        return [path.read_text() for path in new.values()]
+        return [path.read_text() for path in last.values()]
 
     with hlotag.dump_to(tmp_path):
         yield texts
@@ -73,12 +70,8 @@ def round_trip(exported):
 WAYS = {
     "lower": lambda: jax.jit(gradient()).lower(X),
     "trace and lower": lambda: jax.jit(gradient()).trace(X).lower(),
-    "lower a shape": lambda: jax.jit(gradient()).lower(jax.ShapeDtypeStruct(X.shape, X.dtype)),
     "lower without arguments": lambda: jax.jit(lambda: gradient()(jnp.asarray(X))).lower(),
-    "for tpu": lambda: jax.jit(gradient()).trace(X).lower(lowering_platforms=("tpu",)),
-    "for cuda": lambda: jax.jit(gradient()).trace(X).lower(lowering_platforms=("cuda",)),
     "for cpu and tpu": lambda: jax.jit(gradient()).trace(X).lower(lowering_platforms=("cpu", "tpu")),
-    "export": lambda: spec().mlir_module(),
     "export for several platforms": lambda: spec(("cpu", "tpu", "cuda")).mlir_module(),
     "export of a symbolic shape": lambda: exported(gradient()).mlir_module(),
     "export there and back": lambda: round_trip(spec()).mlir_module(),
@@ -96,24 +89,11 @@ def test_tags_are_in_the_module(way):
     assert tagged_names(WAYS[way]()) == set()
 
 
-def test_a_compile_only_topology():
-    pytest.importorskip("libtpu", reason="JAX describes machines that are not there for TPUs alone, by their library")
-    devices = topologies.get_topology_desc("v5e:2x2", "tpu").devices
-    sharding = NamedSharding(Mesh(np.array(devices), ("i",)), P("i"))
-    with hlotag.stage():
-        lowered = jax.jit(gradient(), in_shardings=sharding).lower(jax.ShapeDtypeStruct(X.shape, X.dtype))
-        assert tagged_names(lowered) >= GRADIENT
-        assert IN_HLO in lowered.compile().as_text()
-
-
 RUNS = {
     "jit": lambda f: jax.jit(f)(X),
-    "ahead of time": lambda f: jax.jit(f).lower(X).compile()(X),
     "with compiler options": lambda f: jax.jit(f).lower(X).compile({"xla_cpu_enable_fast_math": False})(X),
     "options of jit": lambda f: jax.jit(f, compiler_options={"xla_cpu_enable_fast_math": False})(X),
-    "jit of jit": lambda f: jax.jit(jax.jit(f))(X),
     "vmap": lambda f: jax.jit(jax.vmap(f))(X),
-    "exported": lambda f: jax.export.export(jax.jit(f))(X).call(X),
     "deserialized": lambda f: round_trip(jax.export.export(jax.jit(f))(X)).call(X),
     "exported within a program": lambda f: jax.jit(jax.export.export(jax.jit(f))(X).call)(X),
     "pmap": lambda f: jax.pmap(f)(X),
@@ -136,12 +116,6 @@ def test_operation_by_operation(dumped):
     with hlotag.stage(), hlotag.tagged({"k": "v"}):
         np.testing.assert_array_equal(jnp.sin(X) * 2.0, expected)
     assert "stablehlo.sine" in set().union(*map(tagged_names, dumped()))
-
-
-def test_shapes_are_evaluated_without_lowering(dumped):
-    with hlotag.stage():
-        shape = jax.eval_shape(jax.jit(gradient()), X)
-    assert (shape.shape, shape.dtype) == (X.shape, X.dtype) and dumped() == []
 
 
 def test_the_gradient_of_an_export_has_the_stage_in_which_it_is_serialized():
@@ -188,9 +162,6 @@ def test_a_value_tag_where_the_stage_is_off_warns():
 # --- What programs may hold --------------------------------------------------------------------------------------------------
 
 
-CONSTANT = np.ones((512, 512), np.float32)
-
-
 def debug_print(x):
     y = jnp.sin(x)
     jax.debug.print("sum {}", y.sum())
@@ -209,23 +180,10 @@ def ordered_effects(x):
     return x
 
 
-def large_constant(x):
-    return jnp.sin(x) + CONSTANT[:4, :4] * CONSTANT.sum()
-
-
 def custom_batching(x):
     batched = jax.custom_batching.custom_vmap(jnp.sin)
     batched.def_vmap(lambda axis_size, in_batched, x: (jnp.sin(x) * jnp.cos(x), True))
     return jax.vmap(batched)(x) + batched(x[0])
-
-
-def while_loop(x):
-    return lax.while_loop(lambda x: jnp.sin(x).sum() < 2.0, lambda x: x + 0.1, x)
-
-
-def collective(x):
-    mesh = Mesh(jax.devices(), ("i",))
-    return jax.shard_map(lambda x: lax.psum(jnp.sin(x), "i"), mesh=mesh, in_specs=P("i"), out_specs=P())(x)
 
 
 def partitioned(x):
@@ -249,10 +207,7 @@ PROGRAMS = {
     debug_print: {"stablehlo.sine", "stablehlo.custom_call"},
     callbacks: {"stablehlo.sine", "stablehlo.custom_call"},
     ordered_effects: {"stablehlo.sine", "stablehlo.custom_call"},
-    large_constant: {"stablehlo.sine", "stablehlo.add"},
     custom_batching: {"stablehlo.sine", "stablehlo.cosine"},
-    while_loop: {"stablehlo.while", "stablehlo.sine", "stablehlo.compare"},
-    collective: {"stablehlo.sine", "stablehlo.all_reduce"},
     partitioned: {"stablehlo.custom_call", "stablehlo.multiply"},
     kernel: {"stablehlo.while", "stablehlo.sine"},
 }
