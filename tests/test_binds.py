@@ -126,24 +126,3 @@ def test_work_of_a_tag_does_not_grow_with_what_was_traced_since(staged):
 
     calls(1)
     assert calls(500) < 2 * calls(5)
-
-
-@pytest.mark.parametrize("made", ["3", "()", "('no equation', 3)"])
-def test_a_failure_to_record_is_an_exception(run_python, made):
-    """C++ exceptions never unwind through the interpreter."""
-    code = f"""
-from hlotag import _core
-stages, rules = _core.Switch(), _core.Switch()
-stages.uses = 1
-
-class Trace:
-    __slots__ = ()
-
-recorded = _core.recorded(lambda *_: {made}, stages, Trace)
-in_bind = _core.in_bind(lambda self: recorded.__get__(self)(), stages, rules, (None,) * 6, Trace)
-try:
-    in_bind.__get__(Trace())()
-except (TypeError, IndexError) as error:
-    print("raised")
-"""
-    assert run_python(code).stdout == "raised\n"

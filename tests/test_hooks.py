@@ -22,36 +22,6 @@ PLACES = {
     "cache_key": (cache_key, "get"),
 }
 
-WRAPPERS = """
-import jax, jax.numpy as jnp, hlotag
-from hlotag.lowering import staging
-
-def there():
-    return [patch.there() for patch in staging.PATCHES]
-
-def are_same(before):
-    return [a is b for a, b in zip(before, there())]
-
-untouched = there()
-with hlotag.stage(None):
-    print(set(are_same(untouched)))
-with hlotag.stage():
-    first = there()
-print(set(are_same(untouched)), len(first))
-hlotag.enable(rules=[hlotag.Rule({"r": "1"}, op="sine", scope="here", function="f", source="*.py")])
-jax.jit(jnp.sin).lower(1.0)
-hlotag.disable()
-print(set(are_same(first)))
-"""
-
-
-def test_the_first_stage_wraps_once_and_for_all(run_python):
-    import_alone, (in_stage, count), afterwards = (
-        line.split() for line in run_python(WRAPPERS, PYTHONWARNINGS="ignore").stdout.splitlines()
-    )
-    assert (import_alone, in_stage, afterwards) == (["{True}"], "{False}", ["{True}"]) and 10 < int(count) < 20
-
-
 INACTIVE = """
 import json, sys
 from collections import Counter

@@ -29,7 +29,6 @@ from hlotag.cli import main
 from hlotag.hlo.restore import restorable, withheld_keys
 from hlotag.tagging import keys
 from modules import ops_of
-from terminal import run_in_terminal
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
@@ -406,15 +405,6 @@ def test_the_table_is_wrapped_to_the_terminal(width):
     assert max(map(len, plain)) <= width
     squeezed = "".join(line[: line.find("  ") if "  " in line else None].strip() for line in plain)
     assert all(key.name in squeezed for key in keys.catalogue() if width >= 80)
-
-
-def test_colours_and_width_come_from_the_terminal():
-    code = "import sys; from hlotag.cli import main; sys.exit(main(['keys']))"
-    for extra, coloured in (({}, True), ({"TERM": "dumb"}, False)):
-        status, text = run_in_terminal(code, **extra)
-        assert status == 0
-        assert ("\x1b[" in text) == coloured
-        assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in text.splitlines()) <= 90
 
 
 def test_keys_by_pattern_and_as_json(capsys):

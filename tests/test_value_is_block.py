@@ -9,13 +9,12 @@ import inspect
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from jax import lax
 
 import hlotag
 from modules import ops_of
-from programs import FORWARD_MODE, TRANSFORMS, B, W, X, attention, by_block, by_value
+from programs import FORWARD_MODE, TRANSFORMS, B, W, X, by_block, by_value
 
 pytestmark = pytest.mark.usefixtures("second_run")
 
@@ -132,16 +131,6 @@ def operand_of_calls_that_do_nothing(tag):
 
     norm, toeplitz = jax.jit(jnp.linalg.vector_norm), jax.jit(jax.scipy.linalg.toeplitz)
     return lambda x, w, b: (tag(norm, x @ w) * b).sum() + tag(toeplitz, b).sum()
-
-
-def copied(tag):
-    """Copies lower to nothing."""
-    return lambda x, w, b: (tag(lambda y: jnp.copy(jnp.tanh(y)), x @ w) * b).sum()
-
-
-def whole_attention(tag):
-    attend = jax.jit(attention, static_argnums=())
-    return lambda x, w, b: (tag(attend, x, w, np.tri(4, dtype=bool)) * b).sum()
 
 
 # Every function above that makes a program with a form of tag.
