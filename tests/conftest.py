@@ -93,29 +93,3 @@ def set_xla_metadata(request: pytest.FixtureRequest) -> Any:
     import hlotag
 
     return {"jax": xla_metadata, "hlotag": hlotag}[request.param].set_xla_metadata
-
-
-@pytest.fixture
-def second_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs the stage's passes twice: the module is valid, and the second run changes no byte."""
-    from hlotag.lowering import staging
-    from hlotag.mlir.modules import to_bytecode
-    from hlotag.passes import pipeline
-
-    run_once = staging.run_or_raise
-
-    def run(module: Any, text: Any, **options: Any) -> Any:
-        attributes = module.operation.attributes
-        # Marks tell a key that was taken away from one that is not there; escapes tell a scope from a transformation. Afterwards
-        # both are gone.
-        loses = "hlotag.escaped" in attributes or "hlotag.unset" in str(attributes.get("hlotag.tags", ""))
-        result = run_once(module, text, **options)
-        assert module.operation.verify()
-        if not loses:
-            before = to_bytecode(module)
-            again = pipeline.run_and_report(module, text, **options)
-            assert again.ok, [str(diagnostic) for diagnostic in again.diagnostics]
-            assert to_bytecode(module) == before, f"a second run of {text} changed the module:\n{module}"
-        return result
-
-    monkeypatch.setattr(staging, "run_or_raise", run)

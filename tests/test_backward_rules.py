@@ -16,8 +16,6 @@ import hlotag
 from modules import ops_of
 from programs import of_scan, of_shard_map
 
-pytestmark = pytest.mark.usefixtures("second_run")
-
 X = np.ones(4, np.float32)
 
 

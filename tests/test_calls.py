@@ -10,7 +10,6 @@ import hlotag
 from hlo_programs import compiled_instructions
 from modules import ops_of
 
-pytestmark = pytest.mark.usefixtures("second_run")
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
 

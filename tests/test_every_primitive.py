@@ -19,7 +19,7 @@ import hlotag
 from modules import ops_of
 from programs import by_block, by_value
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("second_run")]
+pytestmark = pytest.mark.slow
 
 # One program for each primitive: the first in float32, which CPUs have kernels for, or the first.
 HARNESSES = {harness.group_name: harness for harness in reversed(test_harnesses.all_harnesses)}

@@ -14,8 +14,6 @@ import hlotag
 from modules import ops_of
 from programs import FORWARD_MODE, PROGRAMS, TRANSFORMS, evaluate
 
-pytestmark = pytest.mark.usefixtures("second_run")
-
 
 def in_block(i, bind):
     with set_xla_metadata(id=str(i)):

@@ -14,8 +14,6 @@ import hlotag
 from modules import ops_of
 from programs import of_scan, of_shard_map
 
-pytestmark = pytest.mark.usefixtures("second_run")
-
 BUILT_IN = jax.checkpoint_policies
 # The arguments of those that make a policy. All others in the module are policies themselves.
 ARGUMENTS = {

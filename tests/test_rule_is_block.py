@@ -20,7 +20,6 @@ import hlotag
 from modules import ops_of
 from programs import FORWARD_MODE
 
-pytestmark = pytest.mark.usefixtures("second_run")
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 LAYERS = {"layer_*": (0, 1, 2), "layer_1": (1,), "layer_2": (2,)}
 ATTRS = {"k": "v"}

@@ -17,7 +17,6 @@ from hlotag import Rule
 from hlotag.passes.rules import attach
 from modules import ops_of
 
-pytestmark = pytest.mark.usefixtures("second_run")
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
 

@@ -15,7 +15,6 @@ from hlotag import _compat
 from hlotag.tagging.walk import Walk
 from modules import ops_of
 
-pytestmark = pytest.mark.usefixtures("second_run")
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 W = np.eye(4, dtype=np.float32) + 0.1
 

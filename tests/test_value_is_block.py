@@ -16,8 +16,6 @@ import hlotag
 from modules import ops_of
 from programs import FORWARD_MODE, TRANSFORMS, B, W, X, by_block, by_value
 
-pytestmark = pytest.mark.usefixtures("second_run")
-
 
 def one_softmax_of_a_loop(tag):
     softmax = jax.jit(jax.nn.softmax)
