@@ -36,24 +36,9 @@ FREE = [key for key in keys.catalogue() if not key.reserved]
 RESERVED = [key for key in keys.catalogue() if key.reserved]
 by_name = pytest.mark.parametrize("key", FREE, ids=lambda key: key.name)
 
-ONE_OF = {
-    "_xla_compute_type": ["host", "dense", "sparse", "sparseoffload"],
-    "_xla_buffer_placement": ["pinned_host", "unpinned_host", "device", "pinned_device", "vmem"],
-    "keep_original_sequence_order_in_group": [True, False],
-    "scheduler_hint": ["force_early", "force_delay", "force_delay_async"],
-    "inlineable": [False, True, "auto", "xla_early", "xla_late"],
-    "grad_x": [True, False],
-    "grad_y": [True, False],
-    "collective_communication_domain": ["unspecified", "scale_up_fabric"],
-    "is_pipelineable": [True, False],
-    "_xla_collective_matmul": ["none", "lhs_ag", "rhs_ag", "rs"],
-    "_xla_send_recv_pipeline": [0, 1],
-    "_xla_gpu_collective_stream": ["p2p"],
-    "skip-simplify-while-loops_trip-count-one": [True, False],
-}
-# Legal values, then others that are not.
+# Legal values, then others that are not; for keys with a list of words, these.
 VALUES = {
-    **{name: (values, [*(["1"] if 1 not in values else ["2"]), "", "HOST", 0.5]) for name, values in ONE_OF.items()},
+    **{key.name: ([*key.values.choices], ["2", "", "HOST", 0.5]) for key in FREE if key.values and key.values.choices},
     "_scheduling_group_id": (
         [40, "40", "-1", "40:0", ":1", "noop", np.int32(3)],
         ["", ":", "40:", "a", "4:b", "1:2:3", 4.0, True, "\u0663", "1\n"],

@@ -117,18 +117,6 @@ def test_options_are_the_fields():
     assert seen == [LabelOps("a b", '"', -7, 0.001, True, ("x", "y,z"), "drop"), LabelOps()]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("func.func(erase-dead)", "top-level builtin.module"),
-        ("hlotag-nothing-like-it", "the passes: break-module, .*erase-dead.*label-ops"),
-    ],
-)
-def test_bad_pipelines(text, reason):
-    with pytest.raises(hlotag.ArgumentError, match=reason):
-        hlotag.run_passes(MODULE, text)
-
-
 def test_listed_with_its_options():
     info = {info.name: info for info in hlotag.list_passes()}["label-ops"]
     assert (info.summary, info.description) == ("Gives operations a tag", "More about it.")
@@ -320,16 +308,8 @@ def test_passes_of_a_file_on_the_command_line(tmp_path, capfd):
     assert "unknown option 'labl' of label-module" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("1 / 0", "the program failed, as the traceback says"),
-        (None, "No such file"),
-    ],
-)
-def test_files_that_fail(text, reason, tmp_path, capfd):
+def test_a_file_that_fails(tmp_path, capfd):
     file = tmp_path / "no_passes.py"
-    if text is not None:
-        file.write_text(text)
-    assert opt_main(["--load-pass-plugin=" + str(file)]) == 1
-    assert reason in capfd.readouterr().err
+    file.write_text("1 / 0")
+    assert opt_main([f"--load-pass-plugin={file}"]) == 1
+    assert "the program failed, as the traceback says" in capfd.readouterr().err
