@@ -186,6 +186,20 @@ def test_last_of_equally_deep_rules_wins_with_a_warning_and_blocks_win_over_rule
     assert op.entries == {"k": "value", "j": "2", "mine": "block"}
 
 
+def test_a_rule_takes_no_round_of_a_loop_for_a_helper_of_the_next():
+    """`exp2` lowers to a product and its exponential, at one location in all rounds."""
+
+    def rounds(x):
+        for _ in range(2):
+            x = lax.exp2(x)
+        return x
+
+    with hlotag.stage(rules=[Rule({"k": "v"}, op="multiply")]):
+        ops = ops_of(jax.jit(rounds).lower(X))
+    entries = {kind: [op.entries for op in ops if op.name == f"stablehlo.{kind}"] for kind in ("multiply", "exponential")}
+    assert entries == {"multiply": [{"k": "v"}] * 2, "exponential": [{}] * 2}
+
+
 @pytest.mark.parametrize("pattern", ["layer_[0-9]", "layer_!1", "{n", "n}", "{n}{n}"])
 @pytest.mark.parametrize("field", ["scope", "op", "unless"])
 def test_characters_of_other_globs_are_errors(field, pattern):
