@@ -246,19 +246,14 @@ def test_an_unmatched_rule_names_the_nearest_scope_once(tmp_path):
             pass
 
 
-def test_report_at_the_end_of_the_process(run_python):
-    rules = "[hlotag.Rule({'k': 'v'}, op='cosine'), hlotag.Rule({'k': 'v'}, op='sine')]"
-    done = run_python(f"import jax, hlotag; hlotag.enable(rules={rules}); jax.jit(jax.numpy.sin).lower(1.0)")
-    assert done.stderr.count("TagIgnoredWarning") == 1 and "rule 1 matched no operation" in done.stderr
-
-
-def test_another_enable_reports_the_rules_of_the_one_before(run_python):
+def test_reports_of_another_enable_and_at_the_end_of_the_process(run_python):
     """A notebook runs the cell with `enable` again."""
-    rules = "[hlotag.Rule({'k': 'v'}, op='cosine')]"
-    program = f"hlotag.enable(rules={rules}); jax.jit(jax.numpy.sin).lower(1.0)"
-    done = run_python(f"import jax, hlotag, sys; {program}; hlotag.enable(); print('enabled again', file=sys.stderr)")
-    assert "rule 1 matched no operation" in done.stderr.partition("enabled again")[0]
-    assert done.stderr.count("TagIgnoredWarning") == 1
+    program = "hlotag.enable(rules=[hlotag.Rule({'k': 'v'}, op='%s'), hlotag.Rule({'k': 'v'}, op='sine')])"
+    lower = "jax.jit(lambda x: jax.numpy.sin(x)).lower(1.0)"
+    code = f"{program % 'cosine'}; {lower}; {program % 'tanh'}; print('enabled again', file=sys.stderr); {lower}"
+    first, _, second = run_python(f"import jax, hlotag, sys; {code}").stderr.partition("enabled again")
+    for said, op in ((first, "cosine"), (second, "tanh")):
+        assert said.count("TagIgnoredWarning") == 1 and f'rule 1 matched no operation of the program: {{op = "{op}"' in said
 
 
 def test_options_of_a_tag_need_its_function_and_a_stage(run_python):

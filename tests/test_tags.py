@@ -118,11 +118,6 @@ def test_an_outer_tag_does_not_restore_a_dropped_key(staged):
     assert values_of("dot_general", jax.value_and_grad(f, (0, 1))) == ["inner", None, None]
 
 
-def test_different_keys_of_several_tags_add_up(staged, set_xla_metadata):
-    f = lambda x, w: set_xla_metadata(set_xla_metadata(x @ w, a="1"), b="2")
-    assert [op.entries for op in ops_of(lower(f)) if op.entries] == [{"a": "1", "b": "2"}]
-
-
 # --- Different tags for the backward pass ------------------------------------------------------------------------------------
 
 
@@ -236,19 +231,6 @@ def test_arguments_and_carries_warn_with_the_users_line(staged, set_xla_metadata
     with pytest.warns(hlotag.TagDroppedWarning, match="k='v'") as caught:
         assert names(NOT_COMPUTED[case](tag, lambda x: jnp.sin(tag(x)))) == []
     assert {warning.filename for warning in caught} == {__file__}
-
-
-def test_an_operation_that_only_has_a_tangent(staged, set_xla_metadata):
-    @jax.custom_jvp
-    def twice_as_steep(x):
-        return x
-
-    twice_as_steep.defjvp(lambda primals, tangents: (primals[0], tangents[0] * 2.0))
-
-    def f(x, w):
-        return jax.jvp(lambda x: set_xla_metadata(twice_as_steep(x), k="v"), (x,), (x - 1.0,))
-
-    assert names(f) == ["broadcast_in_dim", "multiply"]
 
 
 def test_a_dropped_tag_warns_once_for_each_place(staged, set_xla_metadata):
