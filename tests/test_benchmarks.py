@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import requires
-
 pytestmark = pytest.mark.slow
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -24,15 +22,6 @@ def test_instructions_are_counted_of_all_that_the_table_has():
     assert done.returncode == 0, done.stderr[-2000:]
     for name in ("trace", "lower", r"trace \+ lower", "  in tags", "  in marks", "  in passes", "compile", "default pipeline"):
         assert re.search(rf"^{name}\b.* \d+\.\d+%?$", done.stdout, re.MULTILINE), done.stdout
-
-
-def test_growth():
-    requires.tool("c++", "g++")
-    command = [sys.executable, str(BENCHMARKS / "growth.py"), "--largest", "1000"]
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert re.search(r"^ *1,\d{3}( +\d+){3} +\d+\.\d+$", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_every_section_of_the_page_is_a_benchmark(monkeypatch):

@@ -11,7 +11,6 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hlotag import errors
 from hlotag.hlo import HloModule, Origins, proto
-from hlotag.hlo.module import of_executable
 from hlotag.hlo.origins import place_of
 from hlotag.hlo.restore import Rules, restore
 from hlotag.mlir import modules
@@ -71,10 +70,6 @@ def test_view(serialized):
     assert fusion.opcode == "fusion"
     assert module.entry.root.computation is module.entry
     assert len(module) == len(list(module.instructions()))
-
-
-def test_the_modules_of_a_compiled_program():
-    assert [m.name for m in of_executable(jax.jit(jnp.sin).lower(1.0).compile())] == ["jit_sin"]
 
 
 def _numbered(function, *arguments):

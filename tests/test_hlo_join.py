@@ -35,16 +35,6 @@ def test_no_tag_is_lost_and_no_heavy_one_is_wrong(name, signed):
     assert {i: (i.attributes, s) for i, s in heavy.items() if not hlo_programs.has_signature(i, s)} == {}
 
 
-def test_without_the_hlo_stage_tags_are_lost(signed):
-    instructions = compiled("mlp", pipeline=signed, hlo=False)
-    assert [i for i in instructions if "t" not in i.attributes and not is_xlas_own(i)]
-    assert [
-        i
-        for i in instructions
-        if (s := hlo_programs.signature_of_instruction(i)) is not None and not hlo_programs.has_signature(i, s)
-    ]
-
-
 def tags(function, *arguments):
     """{opcode: tags} of a program's named instructions."""
     found: dict[str, list[dict[str, str]]] = {}

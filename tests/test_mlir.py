@@ -5,7 +5,6 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -146,11 +145,6 @@ def test_pass_error_reads_well() -> None:
     ]
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.diagnostics) == (str(error), (diagnostic,)) and "gave no reason" in str(errors.PassError(""))
-
-
-def test_the_extension_is_small_and_brings_no_llvm():
-    data = Path(_core.__file__).read_bytes()
-    assert len(data) < 2**20 and b"libLLVM" not in data and b"libMLIR" not in data
 
 
 TRAPS = """

@@ -141,19 +141,8 @@ def test_keep_alive_keeps(client):
 # --- Several devices ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def sharded(client):
-    return client.compile_and_load(SHARDED_HLO, client.local_devices())
-
-
-def test_tokens(client, sharded):
-    halves = [client.buffer_from_pyval(np.float32([i, i + 1]), device) for i, device in enumerate(client.local_devices())]
-    token = sharded.execute_sharded([halves, halves], with_tokens=True).consume_token()
-    assert isinstance(token, xla.ShardedToken) and token.block_until_ready() is None
-    assert all(isinstance(token.get_token(number), xla.Token) for number in range(2))
-
-
-def test_shardings_and_a_global_array(client, sharded):
+def test_shardings_and_a_global_array(client):
+    sharded = client.compile_and_load(SHARDED_HLO, client.local_devices())
     for shardings in (sharded.get_parameter_shardings(), sharded.get_output_shardings()):
         assert [list(sharding.tile_assignment_dimensions) for sharding in shardings] == [[2]] * len(shardings)
     split = jax.sharding.NamedSharding(jax.sharding.Mesh(client.local_devices(), ("d",)), jax.sharding.PartitionSpec("d"))
