@@ -56,8 +56,6 @@ MISTAKES = {
     "a key's operation": (lambda: hlotag.register_key("k", ops=[3]), r"key 'k': ops must be strings, got \[3\]"),
     "a key's text": (lambda: hlotag.register_key("k", doc=3), "key 'k': doc must be a string, got 3"),
     "an unknown pass of the stage": (lambda: hlotag.enable("hlotag-resolv"), "hlotag-resolve"),
-    "a pass of MLIR's that is unknown": (lambda: hlotag.enable("canonicalze"), "canonicalze"),
-    "a stage's option of a pass": (lambda: hlotag.enable("hlotag-strip{kez=a}"), "keys"),
     "a pipeline that is no text": (lambda: hlotag.enable(3), "string"),
     "a pattern": (lambda: a_rule(scope=HALF), r"rule field 'scope': 'a\\ud800b' .*surrogates"),
     "no key of the HLO stage": (lambda: hlotag.enable(hlo=[]), "hlo must be True, False or a list of keys, got an empty"),

@@ -27,8 +27,13 @@ int main() {
 """
 
 
+def compile_cpp(*arguments):
+    command = [requires.tool("c++", "g++"), "-std=c++17", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def test_an_operation_takes_its_lines(tmp_path):
-    compiler = requires.tool("c++", "g++")
     assert opcodes.kind_of("new-product") == opcodes.Kind.POINTWISE
     assert not opcodes.may_be("stablehlo.new_product", "custom-call")
     source, program = tmp_path / "opcodes.cpp", tmp_path / "uses.cpp"
@@ -38,9 +43,7 @@ def test_an_operation_takes_its_lines(tmp_path):
     assert count == 1
     source.write_text(text)
     program.write_text(USES_NEW_PRODUCT)
-    command = [compiler, "-std=c++17", f"-I{ROOT}/cpp/include", program, source, "-o", tmp_path / "uses"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    compile_cpp(f"-I{ROOT}/cpp/include", program, source, "-o", tmp_path / "uses")
     assert subprocess.run([tmp_path / "uses"], check=False).returncode == 1
 
 
@@ -55,7 +58,6 @@ def test_a_renamed_function_takes_one_line(monkeypatch):
 
 
 def test_a_pass_takes_a_file_and_two_lines(tmp_path):
-    compiler = requires.tool("c++", "g++")
     shutil.copytree(ROOT / "cpp", tmp_path / "cpp")
     passes, header = tmp_path / "cpp" / "lib" / "passes", tmp_path / "cpp" / "include" / "hlotag" / "passes" / "passes.h"
     strip = (passes / "strip.cpp").read_text().replace("createStripPass", "createSamplePass")
@@ -65,6 +67,4 @@ def test_a_pass_takes_a_file_and_two_lines(tmp_path):
         assert count == 1
         file.write_text(text)
     for source in ("sample.cpp", "passes.cpp"):
-        command = [compiler, "-std=c++17", "-fsyntax-only", *(f"-I{tmp_path}/cpp/{folder}" for folder in ("include", "lib"))]
-        done = subprocess.run([*command, passes / source], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-3000:]
+        compile_cpp("-fsyntax-only", *(f"-I{tmp_path}/cpp/{folder}" for folder in ("include", "lib")), passes / source)
