@@ -90,13 +90,6 @@ def test_what_is_no_file_is_written_to_as_it_is(write, folder):
     assert stat.S_ISFIFO(fifo.stat().st_mode) and stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-@WRITERS
-def test_a_directory_is_refused(write, folder):
-    (folder / "inner").mkdir()
-    assert write(folder, folder / "inner")
-    assert list(folder.rglob("*")) == [folder / "inner"]
-
-
 def test_results_follow_the_umask_and_kept_files_are_private(folder):
     umask = os.umask(0o027)
     try:

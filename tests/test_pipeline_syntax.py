@@ -57,12 +57,6 @@ def test_canonical_text(text, canonical):
     assert round_trip(text) == canonical
 
 
-def test_elements():
-    function, sample = parse("func.func(cse),hlotag-sample{keys=x,y}")
-    assert function == Element("func.func", None, "func.func(cse)")
-    assert sample == Element("hlotag-sample", {"keys": ["x", "y"]})
-
-
 @pytest.mark.parametrize(
     ("text", "keys"),
     [("{}", None), ('"a,b c"', ["a", "b c"]), ('{"a,b", c}', ["a,b", "c"]), ("'a b',c", ["a b", "c"]), ("{a}", ["a"])],

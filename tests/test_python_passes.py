@@ -269,14 +269,6 @@ def test_threads():
         assert list(pool.map(work, [f"t{i}" for i in range(8)])) == [True] * 8
 
 
-def test_flags_of_hlotag_opt(tmp_path, capfd):
-    file = tmp_path / "m.mlir"
-    file.write_text(MODULE)
-    assert opt_main([str(file), "--label-ops=label=cli", "--erase-dead", "--mlir-print-ir-after-change"]) == 0
-    out, err = capfd.readouterr()
-    assert '"cli"' in out and err.count("IR Dump After label-ops") == err.count("IR Dump After erase-dead") == 1
-
-
 PASSES_FILE = """
 import dataclasses
 import hlotag
