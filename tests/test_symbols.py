@@ -3,12 +3,17 @@
 
 import random
 import struct
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import requires
+from hlotag import _core
 from hlotag.mlir.symbols import LibraryError, addresses_of, read_symbols
 
 FUNC, OBJECT = 2, 1
@@ -104,3 +109,29 @@ def test_a_library_that_is_not_loaded_is_refused(tmp_path):
     (tmp_path / "library.so").write_bytes(ELF)
     with pytest.raises(LibraryError, match="not the file that this process has loaded"):
         addresses_of(str(tmp_path / "library.so"), FOUND)
+
+
+EM_AARCH64 = 183  # From <elf.h>.
+RELEASES = ["0.10.2", "0.12.0.1"]  # the oldest and the newest supported
+
+
+def library_for_aarch64(version: str, directory: Path) -> Path:
+    """The library of jaxlib's wheel, which is read as a file and not run."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--python-version=3.12"]
+    command += ["--platform=manylinux_2_27_aarch64", f"--dest={directory}", f"jaxlib=={version}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        requires.unmet(f"jaxlib {version} for aarch64 cannot be downloaded: {done.stderr.strip()[-200:]}")
+    (wheel,) = directory.glob("*.whl")
+    return Path(zipfile.ZipFile(wheel).extract("jaxlib/libjax_common.so", directory))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", RELEASES)
+def test_every_function_is_in_the_library_for_aarch64(version: str, tmp_path: Path):
+    path = library_for_aarch64(version, tmp_path)
+    with path.open("rb") as file:
+        assert struct.unpack_from("<H", file.read(20), 18) == (EM_AARCH64,)
+    offsets = read_symbols(str(path), _core.required_symbols())
+    path.unlink()
+    assert offsets.keys() == set(_core.required_symbols())
