@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands as a user meets them: help, errors, colours, progress and completion."""
 
+import contextlib
+import os
+import pty
 import re
 import shlex
 import subprocess
@@ -19,7 +22,6 @@ from hlotag.audits.model import TagState
 from hlotag.cli import main, opt_main, terminal
 from hlotag.cli.commands import parser
 from hlotag.passes.rules import attach
-from terminal import run_in_terminal
 
 MODULE = """\
 func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -67,6 +69,21 @@ def status_of(arguments):
         return opt_main(arguments[1:]) if arguments[0] == "hlotag-opt" else main(arguments[1:])
     except SystemExit as end:
         return end.code
+
+
+def run_in_terminal(code: str, **environment: str) -> tuple[int, str]:
+    """Runs Python code with a terminal as its output; gives the exit status, and all that came to the terminal."""
+    leader, follower = pty.openpty()
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")}
+    variables = inherited | {"TERM": "xterm-256color", "COLUMNS": "90"} | environment
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=follower, stderr=follower, env=variables)
+    os.close(follower)
+    output = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+        while chunk := os.read(leader, 65536):
+            output += chunk
+    os.close(leader)
+    return process.wait(), output.decode().replace("\r\n", "\n")
 
 
 def help_of(command, capsys):

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rule says: exclusion, values from the path, recomputation, phases, order, and reports."""
+"""What a rule says: exclusion, values from the path, recomputation, phases, order, reports; what the walk enters for it."""
 
+import inspect
 import pickle
 import re
 import warnings
+from collections import Counter
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.experimental import checkify
+from jax._src.interpreters import mlir
+from jax.experimental import checkify, pallas
 
 import hlotag
-from hlotag import Rule
+from hlotag import Rule, _compat
 from hlotag.passes.rules import attach
+from hlotag.tagging.matching import RuleSet
+from hlotag.tagging.walk import Walk
 from modules import ops_of
 
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
@@ -208,20 +213,6 @@ def test_characters_of_other_globs_are_errors(field, pattern):
         Rule({"k": "v"}, **given)
 
 
-@pytest.mark.parametrize(
-    ("unless", "words"),
-    [
-        ("layer_1", "must be a mapping of patterns or a list of mappings, got 'layer_1'"),
-        ({"scop": "x"}, "unknown field 'scop'; fields are op, scope, .*; did you mean scope[?]"),
-        ({"scope": ""}, "field 'scope' must be a non-empty string"),
-        ({"scope": "layer_{n}"}, "write [*]"),
-    ],
-)
-def test_errors_of_unless(unless, words):
-    with pytest.raises(hlotag.TagError, match=words):
-        Rule({"k": "v"}, op="sine", unless=unless)
-
-
 def test_repr_makes_an_equal_rule():
     for rule in (
         Rule({"k": 1}, op="sine"),
@@ -334,3 +325,61 @@ def test_a_key_in_a_file_of_rules_warns_at_the_files_line(tmp_path):
     with pytest.warns(hlotag.KeyIgnoredWarning, match="did you mean '_scheduling_group_id'") as caught:
         hlotag.load_rules(path)
     assert (caught[0].filename, caught[0].lineno) == (str(path), 4)
+
+
+def has_equations(rule):
+    """Whether a lowering rule of JAX's own takes jaxprs. Other libraries register theirs, too."""
+    rule = inspect.unwrap(getattr(rule, "rule", rule))
+    is_jaxs = (getattr(rule, "__module__", None) or "").startswith("jax.")
+    return is_jaxs and any("jaxpr" in name or name == "branches" for name in inspect.signature(rule).parameters)
+
+
+def test_each_primitive_of_jax_with_equations_is_in_the_table():
+    tables = (mlir._lowerings, *mlir._platform_specific_lowerings.values())
+    found = {primitive.name for table in tables for primitive, rule in table.items() if has_equations(rule)}
+    assert len(found) > 12 and found <= _compat.jaxprs.WITH_EQUATIONS.keys()
+
+
+def test_a_program_without_tags_is_not_copied():
+    f = lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jax.jit(lambda x: lax.scan(lambda c, r: (c, r), x, x)[1]), x)
+    jaxpr = jax.make_jaxpr(f)(X)
+    for rules in (None, RuleSet([hlotag.Rule({"k": "v"}, scope="a")])):
+        assert Walk(rules=rules).rewrite(jaxpr) is jaxpr
+
+
+def test_a_kernel_has_the_tags_of_its_call():
+    def kernel(x_ref, o_ref):
+        with jax.named_scope("a"):
+            o_ref[...] = jnp.sin(x_ref[...])
+
+    @hlotag.tagged({"k": "v"}, grad={"k": "d"})
+    def f(x):
+        return pallas.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype), interpret=True)(x)
+
+    with hlotag.stage(rules=[hlotag.Rule({"r": "v"}, op="sine"), hlotag.Rule({"s": "v"}, scope="a")]):
+        text = jax.jit(f).lower(X).as_text()
+    assert 'k = "v"' in text and "hlotag" not in text and 's = "v"' not in text
+
+
+def test_lines_of_callers_tell_layers_without_scopes_apart():
+    """As in flax NNX: all layers have their product on one line, and each layer is called on a line of its own."""
+
+    def dense(x):
+        return jnp.tanh(x @ x)
+
+    def model(x):
+        x = jax.jit(dense)(x)
+        x = jax.checkpoint(dense)(x)
+        x = lax.scan(lambda c, _: (dense(c), None), x, length=2)[0]
+        return x.sum()
+
+    line = model.__code__.co_firstlineno
+    rules = [hlotag.Rule({"layer": str(n)}, caller=f"test_rules.py:{line + n}", op="dot_general") for n in (1, 2, 3)]
+    rules += [hlotag.Rule({"any": "{n}"}, caller="test_rules.py:{n}", unless={"caller": f"*:{line + 3}"})]
+    # JAX inlines the forward pass of a checkpoint, and its equations keep the lines of the function only.
+    for function, expected in ((model, {"1": 1, "2": 1, "3": 1}), (jax.grad(model), {"1": 3, "2": 3, None: 1, "3": 3})):
+        with hlotag.stage(rules=rules):
+            products = [op.entries for op in ops_of(jax.jit(function).lower(X)) if op.name == "stablehlo.dot_general"]
+        assert Counter(entries.get("layer") for entries in products) == expected
+        # The deepest line that matches is that of the product itself.
+        assert all(entries.get("any") == (None if entries.get("layer") == "3" else str(line - 2)) for entries in products)
