@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a tag means: everything in a block is tagged, helper operations included, and nothing else; JAX's own tags are there.
 
-`random_programs.check` knows by the names of scopes what is in a block. `test_value_is_block.py` and `test_rule_is_block.py` say
-the same of value tags and rules, `test_every_primitive.py` of each primitive of JAX.
+`random_programs.check` knows by the names of scopes what is in a block. `test_fidelity.py` and `test_rule_is_block.py` say the
+same of value tags and rules, `test_every_primitive.py` of each primitive of JAX.
 """
 
 import jax
