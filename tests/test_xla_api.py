@@ -170,7 +170,7 @@ def test_arguments_by_device_and_by_parameter(client):
     assert lists(one.execute_sharded([[x0]])) == [[[1, 2, 3]]]
 
 
-# --- Devices, options and arguments that do not fit a program are refused before jaxlib aborts or ignores them -------------------
+# --- Devices, options and arguments that do not fit a program are refused before jaxlib aborts or ignores them ---
 
 
 def options(**values):
