@@ -108,8 +108,9 @@ def expected():
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 def test_a_wrapper_over_ours_comes_and_goes(place):
-    on, below, calls = expected(), getattr(*place), []
-    with mock.patch.object(*place, lambda *args, **kwargs: calls.append(1) or below(*args, **kwargs)):
+    (owner, name), on, calls = place, expected(), []
+    below = getattr(owner, name)
+    with mock.patch.object(owner, name, lambda *args, **kwargs: calls.append(1) or below(*args, **kwargs)):
         off = tags()
         assert calls and off != on
         with hlotag.stage():
