@@ -81,10 +81,6 @@ def of_jit_in_scan(f):
     return of_scan(jax.jit(f))
 
 
-def of_fori_loop(f):
-    return lambda x: lax.fori_loop(0, 2, lambda _, c: f(c), x)
-
-
 def of_cond(f):
     return lambda x: lax.cond(x[0] > 0, f, jnp.sin, x)
 
@@ -94,7 +90,7 @@ def of_vmap(f):
 
 
 KINDS = (*(backward, shared_with_forward, forward, custom_gradient, custom_jvp, linear_call, custom_root, hijax_primitive),)
-AROUND = (lambda f: f, jax.jit, of_scan, of_jit_in_scan, of_fori_loop, of_cond, jax.checkpoint, of_vmap, of_shard_map)
+AROUND = (lambda f: f, jax.jit, of_scan, of_jit_in_scan, of_cond, jax.checkpoint, of_vmap, of_shard_map)
 # JAX has no rule of `linear_call` for vmap, and none of hijax primitives for vmap and checkpoint.
 IMPOSSIBLE = {(linear_call, of_vmap), (hijax_primitive, of_vmap), (hijax_primitive, jax.checkpoint)}
 # JAX raises an AssertionError.

@@ -12,9 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental.xla_metadata import set_xla_metadata
-from jax.interpreters import mlir
-from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo as hlo
 
 import hlotag
 from hlotag.passes.rules import Rule
@@ -55,22 +52,6 @@ def test_origins_say_where_tags_come_from_when_asked_for():
     # A stage that records is another one for JAX's caches.
     with hlotag.stage(rules=rules):
         assert "hlotag.origins" not in f.lower(X).as_text()
-
-
-def test_an_illegal_entry_of_a_library_is_a_warning():
-    # As a library that has a lowering rule of its own would.
-    primitive = jax.extend.core.Primitive("written_by_a_library")
-    primitive.def_abstract_eval(lambda x: x)
-
-    def lowering(ctx, x):
-        op = hlo.SineOp(x)
-        op.operation.attributes["mhlo.frontend_attributes"] = ir.Attribute.parse("{n = 3 : i32}")
-        return op.results
-
-    mlir.register_lowering(primitive, lowering)
-    f = jax.jit(lambda x: primitive.bind(x) + 1)
-    with hlotag.stage(), pytest.warns(hlotag.TagDroppedWarning, match="key 'n' .* has the value 3 : i32, which XLA drops"):
-        np.testing.assert_allclose(f(X), np.sin(X) + 1, rtol=1e-6)
 
 
 def test_toggling_lowers_each_configuration_once(monkeypatch):
