@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (const analysis::Rule &rule : analysis::parseRules(context, text)) {
       fuzz::require(bool(rule.attrs) && !rule.attrs.empty(), "a rule says what to attach");
       analysis::Paths paths;
-      analysis::Scopes scopes(paths);
+      analysis::ScopeMatches scopes(paths);
       analysis::Subject subject{
           "stablehlo.add", &scopes, paths.append(0, "a/b"), "/x/model.py", 3, 4, "main", false};
       fuzz::require(!rule.matches(subject) || rule.mayMatch(subject.opName),

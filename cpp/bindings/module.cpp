@@ -88,13 +88,12 @@ nb::list provenance(nb::handle pythonModule) {
   ir::Operation module = python::operationOf(pythonModule);
   ir::OpList operations(module);
   analysis::Provenance provenance(operations);
-  analysis::Scopes scopes(provenance.paths());
   nb::list result;
   for (const ir::OpList::Item &item : operations) {
     if (item.op == module)
       continue;
     const analysis::Origin &origin = provenance.of(item.op);
-    std::string name = scopes.text(origin.scope);
+    std::string name = provenance.paths().text(origin.scope);
     std::string_view phase =
         analysis::phaseOf(origin.differentiated, origin.transposed, origin.rematted);
     std::string_view file = origin.source ? origin.source.filename().str() : std::string_view();
@@ -191,7 +190,7 @@ void bindAnalyses(nb::module_ &m) {
         for (const std::string &each : path.scopes)
           scope = paths.append(scope, each);
         return nb::make_tuple(
-            analysis::Scopes(paths).text(scope),
+            paths.text(scope),
             analysis::phaseOf(path.isDifferentiated(), path.isTransposed(), path.rematted));
       },
       nb::arg("name"),

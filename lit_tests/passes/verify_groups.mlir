@@ -61,7 +61,7 @@ func.func @ring(%x: tensor<f32>, %y: tensor<f32>, %z: tensor<f32>) -> (tensor<f3
 
 func.func @order(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1", keep_original_sequence_order_in_group = "true"}} : tensor<f32>
-  // expected-error@below {{'stablehlo.abs' is in the scheduling group "1" without 'keep_original_sequence_order_in_group', which 'stablehlo.sine' at}}
+  // expected-error-re@below {{'stablehlo.abs' and 'stablehlo.sine' at {{.*}} are in the scheduling group "1", and only one of them has 'keep_original_sequence_order_in_group'}}
   %1 = stablehlo.abs %0 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
   return %1 : tensor<f32>
 }

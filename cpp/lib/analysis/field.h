@@ -5,7 +5,6 @@
 
 #include "hlotag/ir/ir.h"
 
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,14 +12,8 @@
 
 namespace hlotag::analysis {
 
-/// An attribute is malformed; what() names the part.
-class FieldError : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
-
 /// An attribute, which may be null, and where it is: `hlotag.tags[0].forward`. All members throw
-/// FieldError if it is of another kind.
+/// IRError, which names the malformed part, if it is of another kind.
 class Field {
 public:
   Field(ir::Attribute attr, std::string where) : attr_(attr), where_(std::move(where)) {}
@@ -51,7 +44,7 @@ public:
   }
 
   [[noreturn]] void fail(std::string_view what) const {
-    throw FieldError(ir::concat({"'", where_, "' ", what}));
+    throw ir::IRError(ir::concat({"'", where_, "' ", what}));
   }
   [[noreturn]] void failUnless(std::string_view kind) const {
     fail(ir::concat({"must be ", kind, ", but is ", attr_ ? attr_.str() : "missing"}));

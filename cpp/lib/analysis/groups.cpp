@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "groups.h"
 
+#include "hlotag/analysis/call_graph.h"
+
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -19,317 +21,257 @@ namespace {
 
 constexpr std::string_view kGroupOrder = "keep_original_sequence_order_in_group";
 constexpr Index kNone = std::numeric_limits<Index>::max();
+constexpr size_t kMaxInlined = 1'000'000;
 
 std::string quote(Operation op) { return ir::concat({"'", op.name().str(), "'"}); }
 std::string quoteAt(Operation op) {
   return ir::concat({quote(op), " at ", ir::render(op.location())});
 }
 
-/// Returns the group that a value of `_scheduling_group_id` names: `4` for `4:1`. Empty for values
-/// without a group, `noop` and `:1`.
-std::string_view groupOf(std::string_view value) {
-  return value == "noop" ? std::string_view() : value.substr(0, value.find(':'));
+/// The text of an entry; empty if there is none.
+std::string_view textOf(Operation op, std::string_view key) {
+  auto entries = op.attrOf<ir::DictionaryAttr>(ir::kFrontendAttributes);
+  auto text = ir::dynCast<ir::StringAttr>(entries ? entries.lookup(key) : Attribute());
+  return text ? text.value() : std::string_view();
 }
 
-bool staysCall(Operation call) {
-  ir::DictionaryAttr entries = ir::TagWriter::get(call);
-  auto text = ir::dynCast<ir::StringAttr>(entries ? entries.lookup("inlineable") : Attribute());
-  return text && text.value() == "false";
+using Edges = std::vector<std::vector<Index>>;
+
+/// Removes nodes that lead to none that is left, as often as there are any. Iterative, because
+/// dependences chain through the whole program.
+void peel(const Edges &to, const Edges &from, std::vector<bool> &isLeft) {
+  std::vector<size_t> numLeft(to.size());
+  std::vector<Index> pending;
+  for (Index node = 0; node < to.size(); ++node) {
+    numLeft[node] = size_t(std::count_if(to[node].begin(), to[node].end(),
+                                         [&](Index other) { return isLeft[other]; }));
+    if (numLeft[node] == 0)
+      pending.push_back(node);
+  }
+  while (!pending.empty()) {
+    Index node = pending.back();
+    pending.pop_back();
+    isLeft[node] = false;
+    for (Index other : from[node])
+      if (--numLeft[other] == 0 && isLeft[other])
+        pending.push_back(other);
+  }
 }
 
-/// The operations that XLA replaces by a body: `func.call`, composites and the
-/// `sdy.manual_computation` of a shard_map, unless they have `inlineable = "false"`.
-class Inliner {
+class Checker {
 public:
-  Inliner(const CallGraph *graph, const ir::OpIds &ids) : graph_(graph), ids_(ids) {
-    for (size_t f = 0; graph && f < graph->functions().size(); ++f)
-      *functions_.insert(bodyOf(f).opaque()).first = f;
+  Checker(const ir::OpList &operations, const ir::OpIds &ids) : ids_(ids), graph_(operations, ids) {
+    for (size_t f = 0; f < graph_.functions().size(); ++f)
+      *functions_.insert(graph_.functions()[f].op.opaque()).first = f;
+    for (const ir::OpList::Item &item : operations)
+      if (groupOf(item.op, kSchedulingGroup) || groupOf(item.op, kCollectiveGroup))
+        members_.push_back(item.op);
   }
 
-  /// Returns the body that replaces `op`, or null if XLA keeps it.
+  /// Returns false if there are too many operations.
+  bool run() {
+    for (Block block : outermost()) {
+      ops_.clear();
+      uses_.clear();
+      if (!flatten(block))
+        return false;
+      findCycle(kSchedulingGroup, "scheduling");
+      findCycle(kCollectiveGroup, "collective");
+      checkOrder();
+    }
+    return true;
+  }
+
+  std::vector<GroupConflict> conflicts;
+
+private:
+  /// Returns the value that names the group of `op`, or null. `4:1` and `4:2` are two groups;
+  /// `noop` and `:1` are none.
+  Attribute groupOf(Operation op, std::string_view key) const {
+    std::string_view text = textOf(op, key);
+    bool isGroup = key == kSchedulingGroup ? text != "noop" && text.substr(0, 1) != ":"
+                                           : ids_.is(op.name(), ir::kCollective);
+    return isGroup && !text.empty() ? ir::TagWriter::get(op).lookup(key) : Attribute();
+  }
+
+  /// Returns the body that replaces a call, a composite or a shard_map; null if XLA keeps `op`.
   Block bodyOf(Operation op) const {
-    if (!graph_ || !(op.name() == ids_.manualComputation || ids_.is(op.name(), ir::kInlined)) ||
-        staysCall(op))
+    bool isManual = op.name() == ids_.manualComputation;
+    if (!(isManual || ids_.is(op.name(), ir::kInlined)) || textOf(op, "inlineable") == "false")
       return {};
-    if (op.name() == ids_.manualComputation)
+    if (isManual)
       return op.regions()[0].firstBlock();
     auto callee = op.attrOf<ir::FlatSymbolRefAttr>(ids_.calleesOf(op.name()).str());
-    size_t function = callee ? graph_->find(callee.value()) : CallGraph::kNone;
-    return function == CallGraph::kNone ? Block() : bodyOf(function);
-  }
-  /// Returns the operations that `block` replaces, and whether XLA keeps none of its users.
-  std::pair<std::vector<Operation>, bool> replacedBy(Block block) const {
-    if (bodyOf(block.parentOp()) == block)
-      return {{block.parentOp()}, true};
-    const size_t *function = functions_.find(block.opaque());
-    if (!function)
-      return {};
-    std::vector<Operation> calls;
-    const CallGraph::Function &callee = graph_->functions()[*function];
-    for (size_t site : callee.callers)
-      if (Operation call = graph_->callSites()[site].op; bodyOf(call) == block)
-        calls.push_back(call);
-    return {calls, !callee.isRoot() && calls.size() == callee.callers.size()};
+    size_t function = callee ? graph_.find(callee.value()) : CallGraph::kNone;
+    return function == CallGraph::kNone ? Block()
+                                        : graph_.functions()[function].op.regions()[0].firstBlock();
   }
 
-private:
-  Block bodyOf(size_t function) const {
-    return graph_->functions()[function].op.regions()[0].firstBlock();
+  /// Returns the blocks with a member, also of what they inline, that are computations of XLA's.
+  std::vector<Block> outermost() const {
+    std::vector<Block> found;
+    std::vector<Operation> pending(members_.rbegin(), members_.rend());
+    ir::PointerMap<bool> seen;
+    while (!pending.empty()) {
+      Block block = pending.back().block();
+      pending.pop_back();
+      if (!seen.insert(block.opaque()).second)
+        continue;
+      std::vector<Operation> users{block.parentOp()};
+      bool isOutermost = false;
+      if (const size_t *function = functions_.find(block.parentOp().opaque())) {
+        users.clear();
+        for (size_t site : graph_.functions()[*function].callers)
+          users.push_back(graph_.callSites()[site].op);
+        isOutermost = graph_.functions()[*function].isRoot();
+      }
+      for (Operation user : users) {
+        if (bodyOf(user) == block)
+          pending.push_back(user);
+        else
+          isOutermost = true;
+      }
+      if (isOutermost)
+        found.push_back(block);
+    }
+    return found;
   }
 
-  const CallGraph *graph_; // null: nothing is inlined
-  const ir::OpIds &ids_;
-  ir::PointerMap<size_t> functions_; // by body
-};
-
-/// The operations of a block with calls inlined. An inlined operation is there once for each call.
-class FlatBlock {
-public:
-  std::vector<Operation> ops;
-  /// The operations that compute the operands of each, and of those nested in it. All precede it.
-  std::vector<std::vector<Index>> uses;
-
-  /// Returns false if there are more than `maxOps` operations.
-  bool fill(Block block, const Inliner &inliner, size_t maxOps) {
-    std::vector<Frame> frames;
-    frames.push_back({block.firstOp(), {}, block});
-    for (size_t numVisited = 0; numVisited < maxOps; ++numVisited) {
-      Frame &frame = frames.back();
-      Operation op = frame.next;
+  /// Sets `ops_` and `uses_`: the operations of a block with calls inlined. An inlined operation is
+  /// there once for each call.
+  bool flatten(Block block) {
+    struct Frame {
+      Operation next, call;
+      Block body;
+    };
+    std::vector<Frame> frames{{block.firstOp(), {}, block}};
+    // What computes each value; none if it comes from outside. An inlined body's are those of its
+    // last call.
+    ir::PointerMap<Index> by;
+    auto sourceOf = [&](Value value) {
+      const Index *index = by.find(value.opaque());
+      return index ? *index : kNone;
+    };
+    for (; !frames.empty(); ++numInlined_) {
+      if (numInlined_ == kMaxInlined)
+        return false;
+      auto [op, call, body] = frames.back();
       if (!op) {
-        Frame done = std::move(frame);
+        for (intptr_t i = 0; call && i < call.results().size(); ++i)
+          *by.insert(call.results()[i].opaque()).first = sourceOf(body.findYielded(i));
         frames.pop_back();
-        if (frames.empty())
-          return true;
-        if (Operation end = done.body.terminator())
-          frames.back().pass(done.call.results(), done, end.operands());
         continue;
       }
-      frame.next = op.nextInBlock();
-      if (Block body = inliner.bodyOf(op)) {
-        Frame callee{body.firstOp(), op, body};
-        callee.pass(body.arguments(), frame, op.operands());
-        frames.push_back(std::move(callee));
-      } else {
-        add(op, frame);
+      frames.back().next = op.nextInBlock();
+      if (Block callee = bodyOf(op)) {
+        for (intptr_t i = 0; i < callee.arguments().size(); ++i)
+          *by.insert(callee.arguments()[i].opaque()).first =
+              i < op.operands().size() ? sourceOf(op.operands()[i]) : kNone;
+        frames.push_back({callee.firstOp(), op, callee});
+        continue;
       }
+      std::vector<Index> &used = uses_.emplace_back();
+      for (const ir::OpList::Item &user : ir::OpList(op))
+        for (Value value : user.op.operands())
+          if (Index index = sourceOf(value); index != kNone)
+            used.push_back(index);
+      for (Value result : op.results())
+        *by.insert(result.opaque()).first = Index(ops_.size());
+      ops_.push_back(op);
     }
-    return false;
+    return true;
   }
 
-private:
-  struct Frame {
-    Operation next, call;
-    Block body;
-    ir::PointerMap<Index> by = {}; // by value: what computes it; none for values from outside
-    /// Makes the values of `to` those that `from` has in another frame.
-    template <class To, class From> void pass(const To &to, const Frame &frame, const From &from) {
-      for (intptr_t i = 0; i < std::min(to.size(), from.size()); ++i)
-        if (const Index *index = frame.by.find(Value(from[i]).opaque()))
-          *by.insert(Value(to[i]).opaque()).first = *index;
+  /// Reports what depends on each other once each group is one. Members of a scheduling group may.
+  void findCycle(std::string_view key, std::string_view name) {
+    bool isScheduling = key == kSchedulingGroup;
+    std::vector<Index> nodes; // by operation: itself, or the first member of its group
+    ir::PointerMap<Index> firsts;
+    for (Index op = 0; op < ops_.size(); ++op) {
+      Attribute group = groupOf(ops_[op], key);
+      auto [first, isNew] = firsts.insert(group.opaque());
+      if (isNew || !group)
+        *first = op;
+      nodes.push_back(*first);
     }
-  };
-
-  void add(Operation op, Frame &frame) {
-    std::vector<Index> &used = uses.emplace_back();
-    for (const ir::OpList::Item &user : ir::OpList(op))
-      for (Value value : user.op.operands())
-        if (const Index *index = frame.by.find(value.opaque()))
-          used.push_back(*index);
-    for (Value result : op.results())
-      *frame.by.insert(result.opaque()).first = Index(ops.size());
-    ops.push_back(op);
-  }
-};
-
-/// Returns the strongly connected component of each node, named by one of its nodes, where node `n`
-/// leads to `edges[n]`. Tarjan's algorithm; iterative, because dependences chain through the whole
-/// program.
-std::vector<Index> findComponents(const std::vector<std::vector<Index>> &edges) {
-  struct Frame {
-    Index node;
-    size_t next;
-  };
-  std::vector<Index> order(edges.size(), kNone), low(edges.size()), component(edges.size(), kNone);
-  std::vector<Index> open;
-  std::vector<Frame> stack;
-  Index numVisited = 0;
-  for (Index root = 0; root < edges.size(); ++root) {
-    if (order[root] == kNone)
-      stack.push_back({root, 0});
-    while (!stack.empty()) {
-      auto &[node, next] = stack.back();
-      if (order[node] == kNone) {
-        order[node] = low[node] = numVisited++;
-        open.push_back(node);
-      }
-      if (next < edges[node].size()) {
-        Index to = edges[node][next];
-        if (order[to] == kNone) {
-          stack.push_back({to, 0}); // and read this edge again
-          continue;
+    Edges to(ops_.size()), from(ops_.size());
+    for (Index op = 0; op < ops_.size(); ++op)
+      for (Index used : uses_[op])
+        if (!isScheduling || nodes[op] != nodes[used]) {
+          to[nodes[op]].push_back(nodes[used]);
+          from[nodes[used]].push_back(nodes[op]);
         }
-        if (component[to] == kNone)
-          low[node] = std::min(low[node], low[to]);
-        ++next;
+    std::vector<bool> isLeft(ops_.size(), true);
+    peel(to, from, isLeft);
+    peel(from, to, isLeft);
+    std::vector<Index> cycle;
+    for (Index op = 0; op < ops_.size(); ++op)
+      if (isLeft[nodes[op]])
+        cycle.push_back(op);
+    if (!cycle.empty())
+      report(cycle, key, name);
+  }
+
+  /// Reports a cycle at the operation that keeps the first one's group apart. The first depends on
+  /// none of the others, so it has a group.
+  void report(const std::vector<Index> &cycle, std::string_view key, std::string_view name) {
+    std::set<std::string> groups;
+    Operation at;
+    for (Index index : cycle) {
+      Attribute group = groupOf(ops_[index], key);
+      bool isApart =
+          group ? key == kCollectiveGroup || !groups.count(group.str()) : key == kSchedulingGroup;
+      if (!at && isApart && index != cycle[0])
+        at = ops_[index];
+      if (group)
+        groups.insert(group.str());
+    }
+    conflicts.push_back(
+        {at, ir::concat({quote(at), " and the ", name, groups.size() > 1 ? " groups " : " group ",
+                         ir::join(groups, ", "), " depend on each other, from ",
+                         quoteAt(ops_[cycle.front()]), " to ", quoteAt(ops_[cycle.back()]),
+                         ". XLA runs a group as a whole, with calls inlined, and refuses this: tag "
+                         "what is between the members too, or give later members and other calls "
+                         "of one function another value"})});
+  }
+
+  /// Reports groups of which only some members ask for an order.
+  void checkOrder() {
+    ir::PointerMap<Operation> firsts; // by group; null once reported
+    for (Operation op : ops_) {
+      Attribute group = groupOf(op, kSchedulingGroup);
+      if (!group)
         continue;
-      }
-      Index done = node;
-      stack.pop_back();
-      while (low[done] == order[done] && component[done] == kNone) {
-        component[open.back()] = done;
-        open.pop_back();
-      }
+      auto [first, isNew] = firsts.insert(group.opaque());
+      if (isNew)
+        *first = op;
+      if (!*first || textOf(op, kGroupOrder) == textOf(*first, kGroupOrder))
+        continue;
+      conflicts.push_back(
+          {op, ir::concat({quote(op), " and ", quoteAt(*first), " are in the scheduling group ",
+                           group.str(), ", and only one of them has '", kGroupOrder,
+                           "'. XLA's scheduler aborts the process unless all members have it or "
+                           "none: tag the group as a whole"})});
+      *first = Operation();
     }
   }
-  return component;
-}
 
-/// Describes the cycle of `members`. `groups` has the group of each operation, or null. The first
-/// member depends on none of the others, so it has a group.
-Groups::Conflict describe(const FlatBlock &block, const std::vector<Index> &members,
-                          const std::vector<Attribute> &groups, bool isScheduling) {
-  std::string names, repeated;
-  std::set<const void *> seenGroups, seenOps;
-  for (Index member : members) {
-    if (!groups[member])
-      continue;
-    Operation op = block.ops[member];
-    if (seenGroups.insert(groups[member].opaque()).second)
-      names += (names.empty() ? "" : ", ") + groups[member].str();
-    if (!seenOps.insert(op.opaque()).second && repeated.empty())
-      repeated = ir::concat({". ", quoteAt(op),
-                             " is in a function that is called more than once, and XLA inlines "
-                             "calls: tag the calls instead, each with another value"});
-  }
-  // What is outside the first group keeps it apart; else its second member does. Only collectives
-  // can be members of their groups.
-  auto keepsApart = [&](Index member) {
-    return groups[member] != groups[members[0]] && (isScheduling || groups[member]);
-  };
-  auto isMember = [&](Index member) { return bool(groups[member]); };
-  auto at = std::find_if(members.begin() + 1, members.end(), keepsApart);
-  if (at == members.end())
-    at = std::find_if(members.begin() + 1, members.end(), isMember);
-  return {
-      block.ops[*at],
-      ir::concat({quote(block.ops[*at]), " and the ", isScheduling ? "scheduling" : "collective",
-                  seenGroups.size() > 1 ? " groups " : " group ", names,
-                  " depend on each other, from ", quoteAt(block.ops[members[0]]), " to ",
-                  quoteAt(block.ops[members.back()]), ". XLA ",
-                  isScheduling ? "schedules" : "launches",
-                  " a group as a whole, and refuses this: give the later members another ",
-                  isScheduling ? "id" : "key", groups[*at] ? "" : ", or tag this operation too",
-                  repeated})};
-}
-
-/// Appends what depends on each other in `block` once each of `groups`, which has that of each
-/// operation or null, is one. With `isScheduling`, members of a group may depend on each other.
-void findCycles(const FlatBlock &block, const std::vector<Attribute> &groups, bool isScheduling,
-                std::vector<Groups::Conflict> &conflicts) {
-  std::vector<std::vector<Index>> edges = block.uses;
-  ir::PointerMap<Index> firsts; // by group
-  for (Index op = 0; op < edges.size(); ++op) {
-    if (!groups[op])
-      continue;
-    // Members are in one component.
-    auto [first, isNew] = firsts.insert(groups[op].opaque());
-    *first = isNew ? op : *first;
-    edges[op].push_back(*first);
-    edges[*first].push_back(op);
-  }
-  std::vector<Index> components = findComponents(edges);
-  std::vector<std::vector<Index>> members(edges.size()); // by component
-  std::vector<bool> isCycle(edges.size());
-  for (Index op = 0; op < edges.size(); ++op) {
-    Index component = components[op];
-    members[component].push_back(op);
-    isCycle[component] = isCycle[component] || groups[op] != groups[members[component][0]];
-    for (Index used : block.uses[op])
-      isCycle[component] = isCycle[component] || (!isScheduling && components[used] == component);
-  }
-  for (Index op = 0; op < edges.size(); ++op)
-    if (isCycle[components[op]] && members[components[op]][0] == op)
-      conflicts.push_back(describe(block, members[components[op]], groups, isScheduling));
-}
+  const ir::OpIds &ids_;
+  CallGraph graph_;
+  ir::PointerMap<size_t> functions_; // by operation
+  std::vector<Operation> members_;
+  size_t numInlined_ = 0;
+  std::vector<Operation> ops_;
+  /// The operations that compute the operands of each, and of those nested in it. All precede it.
+  Edges uses_;
+};
 
 } // namespace
 
-void Groups::add(Operation op, ir::DictionaryAttr entries) {
-  auto textOf = [&](std::string_view key) {
-    return ir::dynCast<ir::StringAttr>(entries.lookup(key));
-  };
-  Membership member;
-  if (ir::StringAttr id = textOf(kSchedulingGroup); id && !groupOf(id.value()).empty()) {
-    member.scheduling = id;
-    ir::StringAttr order = textOf(kGroupOrder);
-    member.keepsOrder = order && order.value() == "true";
-  }
-  if (ir::StringAttr key = textOf(kCollectiveGroup);
-      key && !key.value().empty() && ids_.is(op.name(), ir::kCollective))
-    member.collective = key;
-  if (!member.scheduling && !member.collective)
-    return;
-  *members_.insert(op.opaque()).first = member;
-  tagged_.push_back(op);
-}
-
-void Groups::checkOrder(const std::vector<Operation> &ops, std::vector<Conflict> &conflicts) const {
-  ir::PointerMap<Operation> firsts; // by group
-  std::set<const void *> reported;
-  for (Operation op : ops) {
-    const Membership *member = members_.find(op.opaque());
-    if (!member || !member->scheduling)
-      continue;
-    auto [first, isNew] = firsts.insert(member->scheduling.opaque());
-    if (isNew)
-      *first = op;
-    if (members_.find(first->opaque())->keepsOrder == member->keepsOrder ||
-        !reported.insert(member->scheduling.opaque()).second)
-      continue;
-    Operation with = member->keepsOrder ? op : *first, without = member->keepsOrder ? *first : op;
-    conflicts.push_back(
-        {without,
-         ir::concat({quote(without), " is in the scheduling group ", member->scheduling.str(),
-                     " without '", kGroupOrder, "', which ", quoteAt(with),
-                     (" in the same group has. XLA's scheduler aborts the process unless "
-                      "all members have it or none: tag the group as a whole")})});
-  }
-}
-
-std::optional<std::vector<Groups::Conflict>> Groups::conflicts(const CallGraph *graph,
-                                                               size_t maxInlined) const {
-  Inliner inliner(graph, ids_);
-  std::vector<Block> outermost; // with a member, also of what they inline
-  std::vector<Operation> pending(tagged_.rbegin(), tagged_.rend());
-  ir::PointerMap<bool> seen;
-  while (!pending.empty()) {
-    Block block = pending.back().block();
-    pending.pop_back();
-    if (!seen.insert(block.opaque()).second)
-      continue;
-    auto [replaced, isInlinedOnly] = inliner.replacedBy(block);
-    pending.insert(pending.end(), replaced.begin(), replaced.end());
-    if (!isInlinedOnly)
-      outermost.push_back(block);
-  }
-  std::vector<Conflict> found;
-  for (Block block : outermost) {
-    FlatBlock flat;
-    if (!flat.fill(block, inliner, maxInlined))
-      return {};
-    maxInlined -= flat.ops.size();
-    for (auto kind : {&Membership::scheduling, &Membership::collective}) {
-      std::vector<Attribute> groups;
-      for (Operation op : flat.ops) {
-        const Membership *member = members_.find(op.opaque());
-        groups.push_back(member ? member->*kind : Attribute());
-      }
-      findCycles(flat, groups, kind == &Membership::scheduling, found);
-    }
-    checkOrder(flat.ops, found);
-  }
-  return found;
+std::optional<std::vector<GroupConflict>> findGroupConflicts(const ir::OpList &operations,
+                                                             const ir::OpIds &ids) {
+  Checker checker(operations, ids);
+  return checker.run() ? std::optional(std::move(checker.conflicts)) : std::nullopt;
 }
 
 } // namespace hlotag::analysis

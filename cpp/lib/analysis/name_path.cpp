@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/analysis/name_path.h"
 
-#include "hlotag/ir/support.h"
 #include "marks.h"
 
 #include <algorithm>
@@ -107,12 +106,6 @@ std::string unescape(std::string_view name) {
     name.remove_prefix(start + length);
   }
   return text += name;
-}
-
-bool isRegionName(std::string_view outer, std::string_view element) {
-  if (outer == "while")
-    return element == "body" || element == "cond";
-  return outer == "cond" && ir::startsWith(element, "branch_") && ir::endsWith(element, "_fun");
 }
 
 NamePath parseName(std::string_view name) {

@@ -8,17 +8,26 @@
 
 namespace hlotag::analysis {
 
-PathId Paths::child(PathId outer, uint32_t element) {
-  auto [path, isNew] = children_.insert(uint64_t(outer) << 32 | element);
-  if (isNew) {
-    *path = PathId(nodes_.size());
-    // As long as the two shortcuts before it together, if these are equally long: a path of n
-    // elements leads to any that it begins with in log n steps.
-    const Node &before = nodes_[outer], &middle = nodes_[before.shortcut];
-    bool areEqual = before.length - middle.length == middle.length - nodes_[middle.shortcut].length;
-    nodes_.push_back({outer, element, before.length + 1, areEqual ? middle.shortcut : outer});
-  }
-  return *path;
+/// Returns whether `name` is JAX's of a region of the loop or branch `outer`.
+static bool isRegion(std::string_view outer, std::string_view name) {
+  if (outer == "while")
+    return name == "body" || name == "cond";
+  return outer == "cond" && ir::startsWith(name, "branch_") && ir::endsWith(name, "_fun");
+}
+
+PathId Paths::child(PathId path, uint32_t name) {
+  auto [made, isNew] = children_.insert(uint64_t(path) << 32 | name);
+  if (!isNew)
+    return *made;
+  if (isRegion(element(path), elements_[name]))
+    return *made = outer(path);
+  // As long as the two shortcuts before it together, if these are equally long: a path of n
+  // elements leads to any that it begins with in log n steps.
+  const Node &before = nodes_[path], &middle = nodes_[before.shortcut];
+  bool areEqual = before.length - middle.length == middle.length - nodes_[middle.shortcut].length;
+  *made = PathId(nodes_.size());
+  nodes_.push_back({path, name, before.length + 1, areEqual ? middle.shortcut : path});
+  return *made;
 }
 
 PathId Paths::append(PathId path, std::string_view text) {

@@ -25,13 +25,6 @@ const Origin &Provenance::of(Operation op, Operation parent) {
 
 // --- Locations -----------------------------------------------------------------------------------
 
-uint32_t Provenance::keyOf(FileLoc loc) {
-  auto [key, isNew] = files_.insert(loc.opaque());
-  if (isNew)
-    *key = uint32_t(files_.size());
-  return *key;
-}
-
 /// A frame is `"function"("file":3:4 to :9)`, a scope without a traceback `"scope"("file":3:4)`.
 /// They differ in the range only.
 static bool isFrame(NameLoc name) {
@@ -97,10 +90,7 @@ Provenance::Named Provenance::parse(Location loc, bool isCall) {
   Parts parts = read(loc);
   bool isShared = !isCall && parts.names.size() == 1;
   Named result = isShared ? parseName(parts.names[0]) : parseNames(parts.names, isCall);
-  if (parts.source) {
-    result.origin.source = parts.source;
-    result.origin.sourceKey = keyOf(parts.source);
-  }
+  result.origin.source = parts.source;
   return result;
 }
 
@@ -208,7 +198,6 @@ Origin Provenance::originOfCallers(size_t function) {
     Origin origin = of(call);
     origin.localScope = 0;
     origin.source = FileLoc();
-    origin.sourceKey = 0;
     result = isFirst ? origin : meet(result, origin);
     isFirst = false;
   }

@@ -191,12 +191,12 @@ std::vector<Rule> parseRules(MlirContext context, std::string_view text) {
   if (text.find_first_not_of(" \t\n") == std::string_view::npos)
     return {};
   if (ir::nestingDepth(text) > ir::kMaxAttributeDepth)
-    throw FieldError(
+    throw ir::IRError(
         "rules are an MLIR array attribute of dictionaries; this text is nested deeper than any");
   ir::Attribute attr = capi::fn().mlirAttributeParseGet(context, ir::toRef(text));
   if (!attr)
-    throw FieldError("rules must be an MLIR array attribute, and this does not parse: " +
-                     std::string(text));
+    throw ir::IRError("rules must be an MLIR array attribute, and this does not parse: " +
+                      std::string(text));
   std::vector<Rule> rules;
   for (const Field &fields : Field(attr, "rules").elements()) {
     std::string name = "rule " + std::to_string(rules.size() + 1);

@@ -18,7 +18,7 @@ enum class Phase { Forward, Backward, Both };
 /// The properties of an operation that patterns match.
 struct Subject {
   std::string_view opName; ///< `stablehlo.dot_general`
-  Scopes &scopes;          ///< of the module
+  ScopeMatches &scopes;    ///< of the module
   PathId scope;            ///< in `scopes`
   std::string_view file;   ///< of the innermost line of user code; may be empty
   int line = 0, column = 0;
@@ -91,7 +91,7 @@ struct Rule {
 };
 
 /// Reads an MLIR array attribute of dictionaries:
-/// `[{op = "dot_general", scope = "layer*/attn", attrs = {k = "v"}}]`. Throws FieldError.
+/// `[{op = "dot_general", scope = "layer*/attn", attrs = {k = "v"}}]`. Throws IRError.
 std::vector<Rule> parseRules(MlirContext context, std::string_view text);
 
 } // namespace hlotag::analysis

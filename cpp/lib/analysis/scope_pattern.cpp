@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/analysis/scope_pattern.h"
 
-#include "hlotag/analysis/name_path.h"
 #include "hlotag/ir/support.h"
 
 #include <algorithm>
@@ -95,40 +94,23 @@ ScopePattern::State ScopePattern::next(State before, std::string_view elements) 
   return numberOf(std::move(reached));
 }
 
-PathId Scopes::named(PathId path) {
+const Bindings *ScopeMatches::match(const std::string &pattern, PathId path) {
+  Known &known = known_.try_emplace(pattern, Known{ScopePattern(pattern)}).first->second;
+  // An operation without scopes has one that is empty.
+  if (!path)
+    return known.pattern.matchAt(known.pattern.next(0, ""));
   // Up to a known path, then down again: paths are as long as calls are deep.
   std::vector<PathId> unknown;
-  for (; path && !named_.find(path); path = paths_.outer(path))
+  for (; path && !known.states.find(path); path = paths_.outer(path))
     unknown.push_back(path);
-  PathId names = path ? *named_.find(path) : 0;
+  After after = path ? *known.states.find(path) : After();
   for (; !unknown.empty(); unknown.pop_back()) {
-    std::string_view element = paths_.element(unknown.back()), outer = names_.element(names);
-    names = isRegionName(outer, element) ? names_.outer(names) : names_.append(names, element);
-    *named_.insert(unknown.back()).first = names;
-  }
-  return names;
-}
-
-Scopes::After Scopes::stateAfter(Known &known, PathId named) {
-  std::vector<PathId> unknown;
-  for (; named && !known.states.find(named); named = names_.outer(named))
-    unknown.push_back(named);
-  After after = named ? *known.states.find(named) : After();
-  for (; !unknown.empty(); unknown.pop_back()) {
-    after.state = known.pattern.next(after.state, names_.element(unknown.back()));
+    after.state = known.pattern.next(after.state, paths_.element(unknown.back()));
     if (const Bindings *match = known.pattern.matchAt(after.state))
       after.match = match;
     *known.states.insert(unknown.back()).first = after;
   }
-  return after;
-}
-
-const Bindings *Scopes::match(const std::string &pattern, PathId path) {
-  Known &known = known_.try_emplace(pattern, Known{ScopePattern(pattern)}).first->second;
-  if (PathId names = named(path))
-    return stateAfter(known, names).match;
-  // An operation without scopes has one that is empty.
-  return known.pattern.matchAt(known.pattern.next(0, ""));
+  return after.match;
 }
 
 std::string substitute(std::string text, const Bindings &bindings) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/hlo/program.h"
 
-#include "hlotag/analysis/data_flow.h"
+#include "analysis/data_flow.h"
 #include "hlotag/ir/op_ids.h"
 
 #include <algorithm>

@@ -27,17 +27,117 @@ public:
 private:
   char peek(size_t at) const { return at < text_.size() ? text_[at] : '\0'; }
 
-  void read(char c);
-  bool beginsOperation(char c) const;
-  void readWord();
-  void readAlias();
-  void skipString();
+  void read(char c) {
+    if (beginsOperation(c))
+      defined_ = nullptr;
+    switch (c) {
+    case '"':
+      skipString();
+      break;
+    case '/':
+      if (peek(at_ + 1) != '/')
+        break;
+      at_ = std::min(text_.find('\n', at_), text_.size()) - 1;
+      return;
+    case '(':
+    case '[':
+    case '{':
+    case '<':
+      open();
+      break;
+    case '>':
+      // No bracket: an arrow, or `>=` in an affine set.
+      if ((at_ && text_[at_ - 1] == '-') || peek(at_ + 1) == '=')
+        break;
+      [[fallthrough]];
+    case ')':
+    case ']':
+    case '}':
+      close();
+      break;
+    case '-':
+      if (peek(at_ + 1) == '>')
+        break;
+      [[fallthrough]];
+    case '+':
+    case '*':
+      addOperator();
+      break;
+    case ',':
+    case ':':
+    case '=':
+      endExpression();
+      break;
+    case '#':
+    case '!':
+      readAlias();
+      break;
+    case '\n':
+      isLineStart_ = true;
+      return;
+    case ' ':
+    case '\t':
+    case '\r':
+      return;
+    default:
+      if (isWordCharacter(c))
+        readWord();
+      break;
+    }
+    last_ = peek(at_);
+    isLineStart_ = false;
+  }
+
+  /// Returns whether an operation begins here outside of brackets, and no alias is being defined.
+  bool beginsOperation(char c) const {
+    bool continues = last_ == ':' || last_ == '=' || last_ == ',';
+    return isLineStart_ && operators_.size() == 1 && !continues &&
+           (isWordCharacter(c) || c == '%' || c == '"');
+  }
+
+  void readWord() {
+    size_t begin = at_;
+    while (isWordCharacter(peek(at_ + 1)))
+      ++at_;
+    std::string_view word = text_.substr(begin, at_ + 1 - begin);
+    if (word == "mod" || word == "floordiv" || word == "ceildiv")
+      addOperator();
+  }
+
+  void readAlias() {
+    size_t begin = at_;
+    while (isWordCharacter(peek(at_ + 1)) || peek(at_ + 1) == '-')
+      ++at_;
+    std::string_view name = text_.substr(begin, at_ + 1 - begin);
+    size_t next = text_.find_first_not_of(" \t\r\n", at_ + 1);
+    bool isDefined = operators_.size() == 1 && next != std::string_view::npos && text_[next] == '=';
+    if (isDefined) {
+      endExpression();
+      defined_ = &(aliases_[name] = 0);
+    } else if (auto known = aliases_.find(name); known != aliases_.end()) {
+      note(depth_ + 1 + known->second);
+    }
+  }
+
+  /// Goes to the closing quote of the string that starts here.
+  void skipString() {
+    for (++at_; at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n'; ++at_)
+      at_ += text_[at_] == '\\';
+  }
 
   void open() {
     operators_.push_back(0);
     deepen(1);
   }
-  void close();
+
+  void close() {
+    endExpression();
+    if (operators_.size() == 1)
+      return;
+    operators_.pop_back();
+    --depth_;
+  }
+
   void addOperator() {
     ++operators_.back();
     deepen(1);
@@ -66,112 +166,6 @@ private:
   std::unordered_map<std::string_view, size_t> aliases_;
   size_t *defined_ = nullptr; // in `aliases_`: the one that is being defined
 };
-
-void Scanner::read(char c) {
-  if (beginsOperation(c))
-    defined_ = nullptr;
-  switch (c) {
-  case '"':
-    skipString();
-    break;
-  case '/':
-    if (peek(at_ + 1) != '/')
-      break;
-    at_ = std::min(text_.find('\n', at_), text_.size()) - 1;
-    return;
-  case '(':
-  case '[':
-  case '{':
-  case '<':
-    open();
-    break;
-  case '>':
-    // No bracket: an arrow, or `>=` in an affine set.
-    if ((at_ && text_[at_ - 1] == '-') || peek(at_ + 1) == '=')
-      break;
-    [[fallthrough]];
-  case ')':
-  case ']':
-  case '}':
-    close();
-    break;
-  case '-':
-    if (peek(at_ + 1) == '>')
-      break;
-    [[fallthrough]];
-  case '+':
-  case '*':
-    addOperator();
-    break;
-  case ',':
-  case ':':
-  case '=':
-    endExpression();
-    break;
-  case '#':
-  case '!':
-    readAlias();
-    break;
-  case '\n':
-    isLineStart_ = true;
-    return;
-  case ' ':
-  case '\t':
-  case '\r':
-    return;
-  default:
-    if (isWordCharacter(c))
-      readWord();
-    break;
-  }
-  last_ = peek(at_);
-  isLineStart_ = false;
-}
-
-/// Returns whether an operation begins here outside of brackets, and no alias is being defined.
-bool Scanner::beginsOperation(char c) const {
-  bool continues = last_ == ':' || last_ == '=' || last_ == ',';
-  return isLineStart_ && operators_.size() == 1 && !continues &&
-         (isWordCharacter(c) || c == '%' || c == '"');
-}
-
-void Scanner::close() {
-  endExpression();
-  if (operators_.size() == 1)
-    return;
-  operators_.pop_back();
-  --depth_;
-}
-
-void Scanner::readWord() {
-  size_t begin = at_;
-  while (isWordCharacter(peek(at_ + 1)))
-    ++at_;
-  std::string_view word = text_.substr(begin, at_ + 1 - begin);
-  if (word == "mod" || word == "floordiv" || word == "ceildiv")
-    addOperator();
-}
-
-void Scanner::readAlias() {
-  size_t begin = at_;
-  while (isWordCharacter(peek(at_ + 1)) || peek(at_ + 1) == '-')
-    ++at_;
-  std::string_view name = text_.substr(begin, at_ + 1 - begin);
-  size_t next = text_.find_first_not_of(" \t\r\n", at_ + 1);
-  bool isDefined = operators_.size() == 1 && next != std::string_view::npos && text_[next] == '=';
-  if (isDefined) {
-    endExpression();
-    defined_ = &(aliases_[name] = 0);
-  } else if (auto known = aliases_.find(name); known != aliases_.end()) {
-    note(depth_ + 1 + known->second);
-  }
-}
-
-/// Goes to the closing quote of the string that starts here.
-void Scanner::skipString() {
-  for (++at_; at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n'; ++at_)
-    at_ += text_[at_] == '\\';
-}
 
 } // namespace
 

@@ -14,8 +14,8 @@ DictionaryAttr TagWriter::dictionary(Operation op, std::string_view name) {
     return {};
   if (DictionaryAttr entries = dynCast<DictionaryAttr>(attr))
     return entries;
-  throw IRError(op.location().raw(),
-                concat({"attribute '", name, "' must be a dictionary, but is ", attr.str()}));
+  throw IRError(concat({"attribute '", name, "' must be a dictionary, but is ", attr.str()}),
+                op.location().raw());
 }
 
 bool TagWriter::add(Operation op, DictionaryAttr entries, const Reason &reason) {

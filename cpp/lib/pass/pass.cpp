@@ -16,10 +16,9 @@ const ir::OpList &PassContext::operations() {
   return *operations_;
 }
 
-LogicalResult PassContext::emitError(ir::Location location, const std::string &message) {
+void PassContext::emitError(ir::Location location, const std::string &message) {
   ++numErrors_;
   capi::fn().mlirEmitError(location.raw(), message.c_str());
-  return failure();
 }
 
 void PassContext::emitWarning(ir::Operation op, const std::string &message) {

@@ -9,21 +9,18 @@ namespace {
 
 constexpr std::string_view kModule = "builtin.module";
 
-/// Runs `pass`. Returns whether it succeeded; a failure leaves an error.
+/// Runs `pass`. Returns whether it succeeded.
 bool runGuarded(Pass &pass, PassContext &context) {
   size_t errorsBefore = context.numErrors();
-  ir::Operation module = context.module();
-  std::string name(pass.info().argument);
-  bool ok = false;
+  ir::Location location = context.module().location();
   try {
-    ok = succeeded(pass.run(context));
+    pass.run(context);
   } catch (const ir::IRError &error) {
-    (void)context.emitError(ir::Location(error.location), error.what());
+    context.emitError(error.location.ptr ? error.location : location, error.what());
   } catch (const std::exception &error) {
-    (void)context.emitError(module, name + " failed unexpectedly: " + error.what());
+    context.emitError(location,
+                      ir::concat({pass.info().argument, " failed unexpectedly: ", error.what()}));
   }
-  if (!ok && context.numErrors() == errorsBefore)
-    (void)context.emitError(module, name + " failed");
   return context.numErrors() == errorsBefore;
 }
 

@@ -23,20 +23,6 @@ using analysis::Phase;
 using analysis::Rule;
 using analysis::Subject;
 
-class Attach final : public Pass {
-public:
-  Attach() : Pass({"hlotag-attach", "HlotagAttach", "Tag the operations that rules select"}) {}
-  LogicalResult run(PassContext &ctx) override;
-
-private:
-  Option<std::string> rules_{options(), "rules",
-                             "an array attribute of rules: [{op = \"dot_general\", attrs = {k = "
-                             "\"v\"}}, ...]"};
-  Option<std::string> rulesFile_{
-      options(), "rules-file",
-      "a TOML file of rules; the rules of `rules` come after them and win"};
-};
-
 /// The rules that match an operation. Equal for operations with equal keys.
 struct RuleMatch {
   std::vector<transforms::RuleWriter::Match> rules; ///< the winning rule first
@@ -93,7 +79,7 @@ private:
 
   analysis::Provenance &findOrigins() {
     provenance_ = std::make_unique<analysis::Provenance>(ctx_.operations());
-    scopes_ = std::make_unique<analysis::Scopes>(provenance_->paths());
+    scopes_ = std::make_unique<analysis::ScopeMatches>(provenance_->paths());
     return *provenance_;
   }
 
@@ -106,11 +92,67 @@ private:
     return *known;
   }
 
-  Subject subjectOf(ir::Operation op, const analysis::Origin &origin, ir::Operation function);
+  Subject subjectOf(ir::Operation op, const analysis::Origin &origin, ir::Operation function) {
+    Subject subject{op.name().str(), *scopes_, origin.scope};
+    if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
+      subject.function = symbol.value();
+    subject.isTransposed = origin.transposed;
+    subject.isRematted = origin.rematted;
+    if (origin.source) {
+      subject.file = origin.source.filename().str();
+      subject.line = origin.source.line();
+      subject.column = origin.source.column();
+    }
+    return subject;
+  }
+
   /// Whether `op` gets other entries in the backward pass.
-  bool dependsOnPhase(ir::Operation op);
-  RuleMatch matchRules(const Subject &subject);
-  void attach(ir::Operation op, const RuleMatch &match);
+  bool dependsOnPhase(ir::Operation op) {
+    if (!mayMatch(op, op.name()))
+      return false;
+    Subject subject = subjectOf(op, provenance_->of(op), enclosing_.function(op));
+    return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
+      return rule.dependsOnPhase() && rule.matchesPatterns(subject);
+    });
+  }
+
+  /// Backward operations get `grad`, except from rules for the backward pass; recomputed ones
+  /// `remat`.
+  ir::DictionaryAttr entriesFor(const Rule &rule, const Subject &subject) const {
+    bool isDerived = subject.isTransposed && rule.phase != Phase::Backward;
+    return rule.bind(ctx_.context(),
+                     !isDerived           ? rule.attrs
+                     : subject.isRematted ? rule.remat
+                                          : rule.grad,
+                     subject);
+  }
+
+  RuleMatch matchRules(const Subject &subject) {
+    RuleMatch match;
+    ir::DictionaryAttr forward;
+    for (size_t index = 0; index < rules_.size(); ++index) {
+      const Rule &rule = rules_[index];
+      if (!rule.matches(subject))
+        continue;
+      ir::DictionaryAttr own = entriesFor(rule, subject);
+      match.rules.insert(match.rules.begin(), {index, 0, own});
+      forward = ctx_.tags().merge(forward, own, /*overwrite=*/true);
+      ir::DictionaryAttr derived = rule.bind(ctx_.context(), rule.grad, subject);
+      derived = ctx_.tags().merge(derived, ir::unset(ctx_.context(), own));
+      match.derived = ctx_.tags().merge(match.derived, derived, /*overwrite=*/true);
+    }
+    if (subject.isTransposed || match.derived == forward)
+      match.derived = {};
+    return match;
+  }
+
+  void attach(ir::Operation op, const RuleMatch &match) {
+    ir::DictionaryAttr before = ctx_.tags().get(op);
+    writer_.add(op, match.rules);
+    // Derived operations get nothing for keys that the operation had before.
+    if (ir::DictionaryAttr derived = carrier_.remove(match.derived, before))
+      ctx_.rewriter().setAttr(op, derived_, derived);
+  }
 
   PassContext &ctx_;
   std::vector<Rule> rules_;
@@ -120,93 +162,39 @@ private:
   transforms::RuleWriter writer_;
   // Found anew where a function is split by phase.
   std::unique_ptr<analysis::Provenance> provenance_;
-  std::unique_ptr<analysis::Scopes> scopes_; // of `provenance_`
+  std::unique_ptr<analysis::ScopeMatches> scopes_; // of `provenance_`
   ir::PointerMap<bool> mayMatch_;
   std::map<Key, RuleMatch> matches_;
 };
 
-/// Backward operations get `grad`, except from rules for the backward pass; recomputed ones
-/// `remat`.
-ir::DictionaryAttr entriesFor(MlirContext context, const Rule &rule, const Subject &subject) {
-  bool isDerived = subject.isTransposed && rule.phase != Phase::Backward;
-  return rule.bind(context,
-                   !isDerived           ? rule.attrs
-                   : subject.isRematted ? rule.remat
-                                        : rule.grad,
-                   subject);
-}
+class Attach final : public Pass {
+public:
+  Attach() : Pass({"hlotag-attach", "HlotagAttach", "Tag the operations that rules select"}) {}
 
-Subject Attacher::subjectOf(ir::Operation op, const analysis::Origin &origin,
-                            ir::Operation function) {
-  Subject subject{op.name().str(), *scopes_, origin.scope};
-  if (auto symbol = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str()))
-    subject.function = symbol.value();
-  subject.isTransposed = origin.transposed;
-  subject.isRematted = origin.rematted;
-  if (origin.source) {
-    subject.file = origin.source.filename().str();
-    subject.line = origin.source.line();
-    subject.column = origin.source.column();
+  void run(PassContext &ctx) override {
+    // Python reads TOML and puts the rules of the file into `rules`.
+    if (!rulesFile_->empty())
+      return ctx.emitError(ctx.module(),
+                           ir::concat({"the option 'rules-file' (", *rulesFile_,
+                                       ") is for hlotag-opt and Python; here, give 'rules'"}));
+    std::vector<Rule> rules = analysis::parseRules(ctx.context(), *rules_);
+    if (rules.empty())
+      return;
+    if (ctx.module().hasAttr(ctx.ids().tags.str()))
+      return ctx.emitError(ctx.module(),
+                           "rules cannot read names that still have marks: the module "
+                           "has 'hlotag.tags'; run hlotag-resolve first");
+    Attacher(ctx, std::move(rules)).run();
   }
-  return subject;
-}
 
-bool Attacher::dependsOnPhase(ir::Operation op) {
-  if (!mayMatch(op, op.name()))
-    return false;
-  Subject subject = subjectOf(op, provenance_->of(op), enclosing_.function(op));
-  return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
-    return rule.dependsOnPhase() && rule.matchesPatterns(subject);
-  });
-}
-
-RuleMatch Attacher::matchRules(const Subject &subject) {
-  RuleMatch match;
-  ir::DictionaryAttr forward;
-  for (size_t index = 0; index < rules_.size(); ++index) {
-    const Rule &rule = rules_[index];
-    if (!rule.matches(subject))
-      continue;
-    ir::DictionaryAttr own = entriesFor(ctx_.context(), rule, subject);
-    match.rules.insert(match.rules.begin(), {index, 0, own});
-    forward = ctx_.tags().merge(forward, own, /*overwrite=*/true);
-    ir::DictionaryAttr derived = rule.bind(ctx_.context(), rule.grad, subject);
-    derived = ctx_.tags().merge(derived, ir::unset(ctx_.context(), own));
-    match.derived = ctx_.tags().merge(match.derived, derived, /*overwrite=*/true);
-  }
-  if (subject.isTransposed || match.derived == forward)
-    match.derived = {};
-  return match;
-}
-
-void Attacher::attach(ir::Operation op, const RuleMatch &match) {
-  ir::DictionaryAttr before = ctx_.tags().get(op);
-  writer_.add(op, match.rules);
-  // Derived operations get nothing for keys that the operation had before.
-  if (ir::DictionaryAttr derived = carrier_.remove(match.derived, before))
-    ctx_.rewriter().setAttr(op, derived_, derived);
-}
-
-LogicalResult Attach::run(PassContext &ctx) {
-  // Python reads TOML and puts the rules of the file into `rules`.
-  if (!rulesFile_->empty())
-    return ctx.emitError(ctx.module(),
-                         ir::concat({"the option 'rules-file' (", *rulesFile_,
-                                     ") is for hlotag-opt and Python; here, give 'rules'"}));
-  std::vector<Rule> rules;
-  try {
-    rules = analysis::parseRules(ctx.context(), *rules_);
-  } catch (const analysis::FieldError &error) {
-    return ctx.emitError(ctx.module(), error.what());
-  }
-  if (rules.empty())
-    return success();
-  if (ctx.module().hasAttr(ctx.ids().tags.str()))
-    return ctx.emitError(ctx.module(), "rules cannot read names that still have marks: the module "
-                                       "has 'hlotag.tags'; run hlotag-resolve first");
-  Attacher(ctx, std::move(rules)).run();
-  return success();
-}
+private:
+  Option<std::string> rules_{options(), "rules",
+                             "an array attribute of rules: [{op = \"dot_general\", attrs = {k = "
+                             "\"v\"}}, ...]"};
+  Option<std::string> rulesFile_{
+      options(), "rules-file",
+      "a TOML file of rules; the rules of `rules` come after them and win"};
+};
 
 } // namespace
 

@@ -2,7 +2,6 @@
 #include "analysis/field.h"
 #include "analysis/marks.h"
 #include "analysis/rules.h"
-#include "analysis/tag_table.h"
 #include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
@@ -12,6 +11,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <optional>
 
 namespace hlotag::passes {
@@ -19,23 +20,130 @@ namespace hlotag::passes {
 namespace {
 
 using namespace pass;
-using analysis::Columns;
-using analysis::Custom;
-using analysis::Derived;
-using analysis::Forward;
-using analysis::kPhases;
-using analysis::Remat;
-using analysis::RuleEntries;
-using analysis::Tag;
-using analysis::TagTable;
 
-class Resolve final : public Pass {
-public:
-  Resolve()
-      : Pass({"hlotag-resolve", "HlotagResolve",
-              "Turn the marks in locations into frontend attributes"}) {}
-  LogicalResult run(PassContext &ctx) override;
+/// The phase of an operation, for its entries: `Custom` is of a backward rule of the user's.
+enum TagPhase : uint8_t { Forward, Custom, Derived, Remat };
+constexpr size_t kPhases = 4;
+
+/// Entries by phase; null for none.
+using Columns = std::array<ir::DictionaryAttr, kPhases>;
+
+/// What a rule gives to the operations of a tag.
+struct RuleEntries {
+  size_t rule = 0;                 ///< index into `hlotag.rules`
+  size_t depth = 0;                ///< how deep it matched; deeper ones come later
+  std::optional<std::string> op;   ///< the pattern of operations
+  std::vector<std::string> unless; ///< patterns of excluded operations
+  Columns entries;
+
+  /// Whether the rule is for operations of this name.
+  bool matches(std::string_view name) const {
+    auto excludes = [&](const std::string &pattern) { return analysis::matchesOp(pattern, name); };
+    return !op ||
+           (analysis::matchesOp(*op, name) && std::none_of(unless.begin(), unless.end(), excludes));
+  }
 };
+
+/// One element of `hlotag.tags`.
+struct Tag {
+  Columns own;
+  std::vector<RuleEntries> rules;
+  Columns all; ///< `own`, and the entries of rules for all operations
+
+  /// Whether operations of the user's backward rules get other entries than forward ones.
+  bool hasCustom() const {
+    auto differs = [](const Columns &columns) { return columns[Custom] != columns[Forward]; };
+    return differs(own) || std::any_of(rules.begin(), rules.end(), [&](const RuleEntries &rule) {
+             return differs(rule.entries);
+           });
+  }
+
+  /// The tag of operations that were bound in a backward rule within this tag's: all are derived.
+  Tag settled() const {
+    Tag tag = *this;
+    auto settle = [](Columns &columns) { columns[Forward] = columns[Custom] = columns[Derived]; };
+    settle(tag.own);
+    settle(tag.all);
+    for (RuleEntries &rule : tag.rules)
+      settle(rule.entries);
+    return tag;
+  }
+};
+
+struct TagTable {
+  std::vector<Tag> tags;
+  std::vector<analysis::RuleName> rules;
+};
+
+constexpr std::string_view kPhaseNames[kPhases] = {"forward", "custom", "derived", "remat"};
+
+size_t readIndex(const analysis::Field &field, size_t end, std::string_view expected) {
+  std::string digits = field.text();
+  size_t index = end;
+  const char *last = digits.data() + digits.size();
+  auto [rest, status] = std::from_chars(digits.data(), last, index);
+  if (status != std::errc() || rest != last || index >= end)
+    field.failUnless(expected);
+  return index;
+}
+
+/// Reads `forward`, `custom`, which is `forward` by default, `derived`, and `remat`, which is
+/// `derived` by default.
+Columns readColumns(const analysis::Field &fields) {
+  Columns columns;
+  for (size_t phase = 0; phase < kPhases; ++phase) {
+    analysis::Field field = fields[kPhaseNames[phase]];
+    bool isOptional = phase == Custom || phase == Remat;
+    columns[phase] = field || !isOptional ? field.entries() : columns[phase - 1];
+  }
+  return columns;
+}
+
+RuleEntries readRule(const analysis::Field &fields, size_t numRules) {
+  RuleEntries rule;
+  rule.rule = readIndex(fields["rule"], numRules, "an index into 'hlotag.rules'");
+  if (analysis::Field depth = fields["depth"])
+    rule.depth = readIndex(depth, SIZE_MAX, "a number");
+  if (analysis::Field op = fields["op"])
+    rule.op = op.text();
+  if (analysis::Field unless = fields["unless"])
+    for (const analysis::Field &pattern : unless.elements())
+      rule.unless.push_back(pattern.text());
+  rule.entries = readColumns(fields);
+  return rule;
+}
+
+Tag readTag(MlirContext context, ir::TagWriter &tags, const analysis::Field &fields,
+            size_t numRules) {
+  Tag tag;
+  tag.own = readColumns(fields);
+  for (size_t phase : {Derived, Remat})
+    tag.own[phase] =
+        tags.merge({}, tags.merge(tag.own[phase], ir::unset(context, tag.own[Forward])));
+  for (size_t phase : {Forward, Custom})
+    tag.own[phase] = tags.merge({}, tag.own[phase]);
+  if (analysis::Field rules = fields["rules"])
+    for (const analysis::Field &rule : rules.elements())
+      tag.rules.push_back(readRule(rule, numRules));
+  tag.all = tag.own;
+  for (auto rule = tag.rules.rbegin(); rule != tag.rules.rend(); ++rule)
+    if (!rule->op)
+      for (size_t phase = 0; phase < kPhases; ++phase)
+        tag.all[phase] = tags.merge(tag.all[phase], rule->entries[phase]);
+  return tag;
+}
+
+/// Reads `hlotag.tags` and `hlotag.rules`. Throws IRError.
+TagTable readTagTable(MlirContext context, ir::Operation module, ir::TagWriter &tags) {
+  TagTable table;
+  if (analysis::Field rules{module.attr("hlotag.rules"), "hlotag.rules"})
+    for (const analysis::Field &rule : rules.elements())
+      table.rules.push_back({rule["name"].text(), rule["text"].text()});
+  for (const analysis::Field &tag :
+       analysis::Field(module.attr("hlotag.tags"), "hlotag.tags").elements())
+    table.tags.push_back(readTag(context, tags, tag, table.rules.size()));
+  return table;
+}
 
 /// A location without its marks, and their entries. Computed once per distinct location.
 struct Resolved {
@@ -68,9 +176,57 @@ public:
   }
 
 private:
-  Resolved compute(ir::Location loc);
-  Resolved resolveName(ir::NameLoc loc, const Resolved &child);
-  const Tag &tagOf(ir::Location loc, size_t mark, bool isSettled);
+  Resolved compute(ir::Location loc) {
+    if (auto name = ir::dynCast<ir::NameLoc>(loc))
+      return resolveName(name, resolved_.at(name.child()));
+    Resolved result{loc, {}, nullptr, {}};
+    std::vector<ir::Location> parts = ir::partsOf(loc);
+    bool isMarked = false;
+    for (ir::Location &part : parts) {
+      const Resolved &inner = resolved_.at(part);
+      enclose(result, inner);
+      isMarked |= inner.stripped != part;
+      part = inner.stripped;
+    }
+    if (isMarked)
+      result.stripped = ir::replaceParts(loc, parts);
+    return result;
+  }
+
+  Resolved resolveName(ir::NameLoc loc, const Resolved &child) {
+    std::string_view name = loc.name().str();
+    analysis::MarkedName parsed;
+    if (!analysis::parseMarks(name, parsed)) {
+      Resolved result = child;
+      result.stripped =
+          child.stripped == loc.child() ? loc : ir::NameLoc::get(name, child.stripped);
+      return result;
+    }
+    if (!parsed.error.empty())
+      throw ir::IRError(parsed.error, loc.raw());
+    Resolved result{child.stripped, {}, nullptr, {}};
+    bool isSettled = false;
+    for (auto mark = parsed.marks.rbegin(); mark != parsed.marks.rend(); ++mark) {
+      if (*mark == analysis::kNoTag)
+        isSettled = true;
+      else
+        enclose(result, resolved(tagOf(loc, *mark, isSettled)));
+    }
+    enclose(result, child);
+    if (!parsed.stripped.empty())
+      result.stripped = ir::NameLoc::get(parsed.stripped, child.stripped);
+    return result;
+  }
+
+  const Tag &tagOf(ir::Location loc, size_t mark, bool isSettled) {
+    if (mark >= tags_.size())
+      throw ir::IRError(
+          ir::concat({"mark 'hlotag#", std::to_string(mark), "' has no entry in '",
+                      ctx_.ids().tags.str(), "', which has ", std::to_string(tags_.size())}),
+          loc.raw());
+    return isSettled ? settled_[mark] : tags_[mark];
+  }
+
   /// As a location with one mark.
   static Resolved resolved(const Tag &tag) {
     return {{}, tag.own, tag.rules.empty() ? nullptr : &tag, {}};
@@ -97,55 +253,6 @@ private:
   std::vector<Tag> tags_, settled_;
   ir::LocationMap<Resolved> resolved_;
 };
-
-Resolved LocationResolver::compute(ir::Location loc) {
-  if (auto name = ir::dynCast<ir::NameLoc>(loc))
-    return resolveName(name, resolved_.at(name.child()));
-  Resolved result{loc, {}, nullptr, {}};
-  std::vector<ir::Location> parts = ir::partsOf(loc);
-  bool isMarked = false;
-  for (ir::Location &part : parts) {
-    const Resolved &inner = resolved_.at(part);
-    enclose(result, inner);
-    isMarked |= inner.stripped != part;
-    part = inner.stripped;
-  }
-  if (isMarked)
-    result.stripped = ir::replaceParts(loc, parts);
-  return result;
-}
-
-Resolved LocationResolver::resolveName(ir::NameLoc loc, const Resolved &child) {
-  std::string_view name = loc.name().str();
-  analysis::MarkedName parsed;
-  if (!analysis::parseMarks(name, parsed)) {
-    Resolved result = child;
-    result.stripped = child.stripped == loc.child() ? loc : ir::NameLoc::get(name, child.stripped);
-    return result;
-  }
-  if (!parsed.error.empty())
-    throw ir::IRError(loc.raw(), parsed.error);
-  Resolved result{child.stripped, {}, nullptr, {}};
-  bool isSettled = false;
-  for (auto mark = parsed.marks.rbegin(); mark != parsed.marks.rend(); ++mark) {
-    if (*mark == analysis::kNoTag)
-      isSettled = true;
-    else
-      enclose(result, resolved(tagOf(loc, *mark, isSettled)));
-  }
-  enclose(result, child);
-  if (!parsed.stripped.empty())
-    result.stripped = ir::NameLoc::get(parsed.stripped, child.stripped);
-  return result;
-}
-
-const Tag &LocationResolver::tagOf(ir::Location loc, size_t mark, bool isSettled) {
-  if (mark >= tags_.size())
-    throw ir::IRError(loc.raw(), ir::concat({"mark 'hlotag#", std::to_string(mark),
-                                             "' has no entry in '", ctx_.ids().tags.str(),
-                                             "', which has ", std::to_string(tags_.size())}));
-  return isSettled ? settled_[mark] : tags_[mark];
-}
 
 class Rewrite {
 public:
@@ -185,7 +292,7 @@ private:
           ctx_.rewriter().setLocation(argument, locations_.resolve(argument.location()).stripped);
   }
 
-  analysis::TagPhase phaseOf(ir::Operation op) {
+  TagPhase phaseOf(ir::Operation op) {
     if (!provenance_)
       return Forward;
     const analysis::Origin &origin = provenance_->of(op);
@@ -195,7 +302,7 @@ private:
   }
 
   void addEntries(ir::Operation op, ir::Identifier name, const Resolved &resolved) {
-    analysis::TagPhase phase = phaseOf(op);
+    TagPhase phase = phaseOf(op);
     std::string_view step =
         phase <= Custom ? "tag of the program" : "tag of the program, derived by autodiff";
     if (resolved.inner[phase])
@@ -207,7 +314,7 @@ private:
   }
 
   void addOfRules(ir::Operation op, ir::Identifier name, const std::vector<RuleEntries> &rules,
-                  analysis::TagPhase phase) {
+                  TagPhase phase) {
     std::vector<transforms::RuleWriter::Match> matches; // the last rule first
     for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
       ir::DictionaryAttr entries = rule->entries[phase];
@@ -226,32 +333,33 @@ private:
   transforms::RuleWriter rules_;
 };
 
-LogicalResult Resolve::run(PassContext &ctx) {
-  if (!ctx.module().hasAttr(ctx.ids().tags.str()))
-    return success();
-  TagTable table;
-  try {
-    table = analysis::readTagTable(ctx.context(), ctx.module(), ctx.tags());
-  } catch (const analysis::FieldError &error) {
-    return ctx.emitError(ctx.module(), error.what());
+class Resolve final : public Pass {
+public:
+  Resolve()
+      : Pass({"hlotag-resolve", "HlotagResolve",
+              "Turn the marks in locations into frontend attributes"}) {}
+
+  void run(PassContext &ctx) override {
+    if (!ctx.module().hasAttr(ctx.ids().tags.str()))
+      return;
+    TagTable table = readTagTable(ctx.context(), ctx.module(), ctx.tags());
+    bool dependOnPhase = std::any_of(table.tags.begin(), table.tags.end(), [](const Tag &tag) {
+      return Resolved{{}, tag.all, &tag, {}}.dependsOnPhase();
+    });
+    bool ofCustom = std::any_of(table.tags.begin(), table.tags.end(),
+                                [](const Tag &tag) { return tag.hasCustom(); });
+    std::optional<analysis::Provenance> provenance;
+    if (dependOnPhase || ctx.tags().recordsOrigins())
+      provenance.emplace(ctx.operations());
+    LocationResolver locations(ctx, std::move(table.tags));
+    // Without functions that both phases call, this reads only the calls.
+    if (provenance && transforms::splitByPhase(ctx, *provenance, ofCustom, [&](ir::Operation op) {
+          return locations.resolve(op.location()).dependsOnPhase();
+        }))
+      provenance.emplace(ctx.operations());
+    Rewrite(ctx, locations, provenance ? &*provenance : nullptr, std::move(table.rules)).run();
   }
-  bool dependOnPhase = std::any_of(table.tags.begin(), table.tags.end(), [](const Tag &tag) {
-    return Resolved{{}, tag.all, &tag, {}}.dependsOnPhase();
-  });
-  bool ofCustom = std::any_of(table.tags.begin(), table.tags.end(),
-                              [](const Tag &tag) { return tag.hasCustom(); });
-  std::optional<analysis::Provenance> provenance;
-  if (dependOnPhase || ctx.tags().recordsOrigins())
-    provenance.emplace(ctx.operations());
-  LocationResolver locations(ctx, std::move(table.tags));
-  // Without functions that both phases call, this reads only the calls.
-  if (provenance && transforms::splitByPhase(ctx, *provenance, ofCustom, [&](ir::Operation op) {
-        return locations.resolve(op.location()).dependsOnPhase();
-      }))
-    provenance.emplace(ctx.operations());
-  Rewrite(ctx, locations, provenance ? &*provenance : nullptr, std::move(table.rules)).run();
-  return success();
-}
+};
 
 } // namespace
 

@@ -14,50 +14,45 @@ using namespace pass;
 class Strip final : public Pass {
 public:
   Strip() : Pass({"hlotag-strip", "HlotagStrip", "Remove frontend-attribute entries by key"}) {}
-  LogicalResult run(PassContext &ctx) override;
+
+  void run(PassContext &ctx) override {
+    ir::PointerMap<ir::DictionaryAttr> stripped;
+    for (const ir::OpList::Item &item : ctx.operations()) {
+      ir::Operation op = item.op;
+      if (keys_->empty())
+        ctx.rewriter().removeAttr(op, ctx.tags().origins());
+      ir::DictionaryAttr entries = ctx.tags().get(op);
+      if (!entries)
+        continue;
+      auto [result, isNew] = stripped.insert(entries.opaque());
+      if (isNew)
+        *result = strip(ctx.context(), entries);
+      ctx.tags().set(op, *result);
+    }
+  }
 
 private:
-  bool isRemoved(std::string_view key) const;
+  bool isRemoved(std::string_view key) const {
+    if (keys_->empty())
+      return ir::isCarriedKey(key);
+    auto matches = [&](std::string_view pattern) { return ir::globMatch(pattern, key); };
+    return std::any_of(keys_->begin(), keys_->end(), matches);
+  }
+
   /// Returns the entries that stay; null if none.
-  ir::DictionaryAttr strip(MlirContext context, ir::DictionaryAttr entries) const;
+  ir::DictionaryAttr strip(MlirContext context, ir::DictionaryAttr entries) const {
+    std::vector<ir::NamedAttribute> kept;
+    for (ir::NamedAttribute entry : entries)
+      if (!isRemoved(entry.name.str()))
+        kept.push_back(entry);
+    return kept.empty() ? ir::DictionaryAttr() : ir::DictionaryAttr::get(context, kept);
+  }
 
   Option<std::vector<std::string>> keys_{
       options(), "keys",
       "patterns (`*`, `?`) of the keys to remove; by default all except reserved keys and those "
       "that describe one operation only"};
 };
-
-bool Strip::isRemoved(std::string_view key) const {
-  if (keys_->empty())
-    return ir::isCarriedKey(key);
-  auto matches = [&](std::string_view pattern) { return ir::globMatch(pattern, key); };
-  return std::any_of(keys_->begin(), keys_->end(), matches);
-}
-
-ir::DictionaryAttr Strip::strip(MlirContext context, ir::DictionaryAttr entries) const {
-  std::vector<ir::NamedAttribute> kept;
-  for (ir::NamedAttribute entry : entries)
-    if (!isRemoved(entry.name.str()))
-      kept.push_back(entry);
-  return kept.empty() ? ir::DictionaryAttr() : ir::DictionaryAttr::get(context, kept);
-}
-
-LogicalResult Strip::run(PassContext &ctx) {
-  ir::PointerMap<ir::DictionaryAttr> stripped;
-  for (const ir::OpList::Item &item : ctx.operations()) {
-    ir::Operation op = item.op;
-    if (keys_->empty())
-      ctx.rewriter().removeAttr(op, ctx.tags().origins());
-    ir::DictionaryAttr entries = ctx.tags().get(op);
-    if (!entries)
-      continue;
-    auto [result, isNew] = stripped.insert(entries.opaque());
-    if (isNew)
-      *result = strip(ctx.context(), entries);
-    ctx.tags().set(op, *result);
-  }
-  return success();
-}
 
 } // namespace
 

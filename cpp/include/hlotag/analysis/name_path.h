@@ -50,9 +50,6 @@ bool endsInCall(std::string_view name);
 /// scope `x` under a transform, `a/b` as two scopes.
 NamePath parseName(std::string_view name);
 
-/// Returns whether `element` is JAX's name of a region of the loop or branch `outer`.
-bool isRegionName(std::string_view outer, std::string_view element);
-
 /// Attribute of a module whose names have escapes.
 inline constexpr std::string_view kEscaped = "hlotag.escaped";
 

@@ -18,6 +18,8 @@ namespace hlotag::analysis {
 /// An interned path of elements: equal ids are equal paths. 0 is the empty one.
 using PathId = uint32_t;
 
+/// JAX's names of the regions of loops and branches, `while/body` and `cond/branch_1_fun`, are left
+/// out.
 class Paths {
 public:
   /// Returns `path` with the elements of `text`, which `/` separates, at its end.
@@ -43,7 +45,7 @@ private:
     uint32_t length = 0;
     PathId shortcut = 0; ///< a path that this one begins with
   };
-  PathId child(PathId outer, uint32_t element);
+  PathId child(PathId path, uint32_t name);
 
   std::vector<Node> nodes_{Node()};
   ir::FlatMap<uint64_t, PathId> children_; // by `outer` and `element`

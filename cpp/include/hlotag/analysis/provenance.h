@@ -17,11 +17,10 @@ namespace hlotag::analysis {
 struct Origin {
   /// Scopes, outermost first, callers' scopes included: `decoder/layer_3/attention`. Transforms are
   /// unwrapped. `jit(...)`, `checkpoint`, `rematted_computation`, `closed_call` and `eval_jaxpr`
-  /// are left out; JAX's `while/body` and `cond/branch_1_fun` are kept.
+  /// are left out, and JAX's `while/body` and `cond/branch_1_fun`.
   PathId scope = 0;
   PathId localScope = 0;       ///< without the scopes of callers
   ir::FileLoc source;          ///< innermost line of user code, or null
-  uint32_t sourceKey = 0;      ///< identifies `source` and its end; 0 if null
   bool differentiated = false; ///< under jvp
   bool transposed = false;     ///< belongs to a backward pass
   /// Transposes around it, less the user's backward rules: positive if autodiff derived it. A rule
@@ -86,7 +85,6 @@ private:
   Parts read(ir::Location loc);
   const Named &parseName(ir::Identifier name);
   Named parseNames(const std::vector<ir::Identifier> &names, bool isCall);
-  uint32_t keyOf(ir::FileLoc loc);
   const Origin &findComposed(const Context &context, const Named &name);
   Origin compose(const Origin &outer, const Origin &inner);
   const Origin &outerOf(const Context &context, const Named &name);
@@ -102,7 +100,6 @@ private:
   std::deque<Named> names_;
   ir::PointerMap<const Named *> namedByLocation_, namedCalls_;
   ir::PointerMap<Named> namedByName_;
-  ir::PointerMap<uint32_t> files_; // keys
 
   ir::PointerMap<Context> contextByParent_;
   std::deque<Origin> origins_;

@@ -75,22 +75,15 @@ private:
   std::vector<const Reached *> states_; // in `numbers_`
 };
 
-/// The named scopes of paths, which leave out JAX's `while/body` and `cond/branch_1_fun`, and which
-/// patterns they match. Computed once for each path and pattern, from the path without its last
-/// element.
-class Scopes {
+/// Which scope paths do patterns match? Computed once for each path and pattern, from the path
+/// without its last element.
+class ScopeMatches {
 public:
   /// `paths` must outlive this object.
-  explicit Scopes(const Paths &paths) : paths_(paths) {}
+  explicit ScopeMatches(const Paths &paths) : paths_(paths) {}
 
-  /// Returns the texts of the last match of `pattern` in the named scopes of `path`; null if there
-  /// is none.
+  /// Returns the texts of the last match of `pattern` in `path`; null if there is none.
   const Bindings *match(const std::string &pattern, PathId path);
-
-  /// Returns a path for the named scopes of `path`, without the regions of JAX's loops.
-  PathId named(PathId path);
-  /// Returns the named scopes of `path`, joined by `/`.
-  std::string text(PathId path) { return names_.text(named(path)); }
 
 private:
   struct After {
@@ -99,13 +92,10 @@ private:
   };
   struct Known {
     ScopePattern pattern;
-    ir::FlatMap<uint64_t, After> states = {}; // by named path
+    ir::FlatMap<uint64_t, After> states = {}; // by path
   };
-  After stateAfter(Known &known, PathId named);
 
   const Paths &paths_;
-  Paths names_;
-  ir::FlatMap<uint64_t, PathId> named_; // by path: in `names_`
   std::map<std::string, Known> known_;
 };
 

@@ -72,11 +72,11 @@ protected:
   CStruct raw_{nullptr};
 };
 
-/// A pass cannot handle something in the module. The pipeline reports the error at `location` and
-/// fails the pass.
+/// A pass cannot handle something in the module. The pipeline reports the error at `location`, or
+/// at the module if that is null, and fails the pass.
 class IRError : public std::runtime_error {
 public:
-  IRError(MlirLocation location, const std::string &message)
+  explicit IRError(const std::string &message, MlirLocation location = {})
       : std::runtime_error(message), location(location) {}
   MlirLocation location;
 };

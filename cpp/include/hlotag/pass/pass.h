@@ -5,7 +5,7 @@
 //     class Strip final : public Pass {
 //     public:
 //       Strip() : Pass({"hlotag-strip", "HlotagStrip", "Remove frontend-attribute entries"}) {}
-//       LogicalResult run(PassContext &ctx) override;
+//       void run(PassContext &ctx) override;
 //     private:
 //       Option<int64_t> limit{options(), "limit", "how many at most", 3};
 //     };
@@ -20,14 +20,6 @@
 #include <string_view>
 
 namespace hlotag::pass {
-
-struct [[nodiscard]] LogicalResult {
-  bool ok;
-};
-inline LogicalResult success() { return {true}; }
-inline LogicalResult failure() { return {false}; }
-inline bool succeeded(LogicalResult result) { return result.ok; }
-inline bool failed(LogicalResult result) { return !result.ok; }
 
 /// The names of a pass. The texts must be string literals. The description is Markdown, in
 /// `python/hlotag/passes/descriptions/`.
@@ -54,10 +46,10 @@ public:
   /// The module and its operations. Valid until an operation is inserted or moved.
   const ir::OpList &operations();
 
-  /// Reports an error through MLIR. The pass then fails even if it returns success.
-  LogicalResult emitError(ir::Location location, const std::string &message);
-  LogicalResult emitError(ir::Operation op, const std::string &message) {
-    return emitError(op.location(), message);
+  /// Reports an error through MLIR, which makes the pass fail.
+  void emitError(ir::Location location, const std::string &message);
+  void emitError(ir::Operation op, const std::string &message) {
+    emitError(op.location(), message);
   }
   void emitWarning(ir::Operation op, const std::string &message);
   void emitRemark(ir::Operation op, const std::string &message);
@@ -88,7 +80,8 @@ public:
   Pass &operator=(const Pass &) = delete;
 
   const PassInfo &info() const { return info_; }
-  virtual LogicalResult run(PassContext &ctx) = 0;
+  /// Fails if it reports an error or throws.
+  virtual void run(PassContext &ctx) = 0;
 
   const OptionList &options() const { return options_; }
   OptionBase *findOption(std::string_view name) const;
