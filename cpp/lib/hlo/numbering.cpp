@@ -162,19 +162,21 @@ std::string combine(const std::vector<std::string> &names) {
   return combined;
 }
 
-/// Calls `visit` with the name of each operation that became the instruction.
-template <class Visit>
-void forEachName(std::string_view name, std::string_view token, Visit visit, int depth = 0) {
-  std::vector<std::string> combined = splitCombined(name, depth);
-  for (const std::string &part : combined)
-    forEachName(part, token, visit, depth + 1);
-  if (!combined.empty())
-    return;
-  std::vector<std::string_view> merged = split(name, ";");
-  if (merged.size() == 1)
-    return visit(name);
-  for (std::string_view part : merged)
-    forEachName(part, token, visit, depth + 1);
+/// Puts `change(name)` in place of the name of each operation that became the instruction.
+template <class Change>
+std::string changeNames(std::string_view name, bool isOnePlace, Change change, int depth = 0) {
+  std::vector<std::string> names = splitCombined(name, depth);
+  bool isCombined = !names.empty();
+  if (!isCombined)
+    for (std::string_view merged : split(name, ";"))
+      names.emplace_back(merged);
+  if (names.size() == 1)
+    return change(name);
+  for (std::string &part : names)
+    part = changeNames(part, isOnePlace, change, depth + 1);
+  if (isCombined)
+    return combine(names);
+  return isOnePlace && areEqual(names) ? names[0] : ir::join(names, ";");
 }
 
 /// Returns the location with an operation's name, or null. A name `"type:"(...)` around it is the
@@ -248,38 +250,23 @@ NumberedName readNumbers(std::string_view name, std::string_view token) {
     return {numbersIn(name, token), {}, false};
   NumberedName read;
   read.isCombined = !splitCombined(name).empty();
-  forEachName(name, token, [&](std::string_view one) {
+  changeNames(name, false, [&](std::string_view one) {
     std::vector<int64_t> path = numbersIn(one, token);
     if (path.empty())
-      return;
+      return "";
     if (std::find(read.numbers.begin(), read.numbers.end(), path.back()) == read.numbers.end())
       read.numbers.push_back(path.back());
     read.callers.insert(read.callers.end(), path.begin(), path.end() - 1);
+    return "";
   });
   return read;
 }
 
-static std::string strip(std::string_view name, std::string_view token, bool isOnePlace,
-                         int depth) {
+std::string removeNumbers(std::string_view name, std::string_view token, bool isOnePlace) {
   if (!findNumber(name, token))
     return std::string(name);
-  std::vector<std::string> names = splitCombined(name, depth);
-  for (std::string &part : names)
-    part = strip(part, token, isOnePlace, depth + 1);
-  if (!names.empty())
-    return combine(names);
-  std::vector<std::string_view> merged = split(name, ";");
-  if (merged.size() == 1)
-    return joinInlined(name, token);
-  for (std::string_view part : merged)
-    names.push_back(strip(part, token, isOnePlace, depth + 1));
-  if (isOnePlace && areEqual(names))
-    return names[0];
-  return ir::join(names, ";");
-}
-
-std::string removeNumbers(std::string_view name, std::string_view token, bool isOnePlace) {
-  return strip(name, token, isOnePlace, 0);
+  return changeNames(name, isOnePlace,
+                     [&](std::string_view one) { return joinInlined(one, token); });
 }
 
 } // namespace hlotag::hlo

@@ -15,12 +15,6 @@ namespace hlotag::hlo {
 
 namespace {
 
-/// The changes to one instruction; missing fields stay unchanged.
-struct Change {
-  std::optional<std::string> opName;
-  const std::string *attributes = nullptr; // A message.
-};
-
 /// What equal instructions get.
 struct Decision {
   std::optional<std::string> attributes; // If they are not what they were before.
@@ -38,6 +32,15 @@ std::string toMessage(const Entries &entries) {
   return message;
 }
 
+/// Returns a message without one of its fields.
+std::string without(int removed, std::string_view message) {
+  std::string rest;
+  for (wire::Message field(message); field.next();)
+    if (field.field() != removed)
+      rest += field.raw();
+  return rest;
+}
+
 class Restorer {
 public:
   Restorer(const Module &module, const Program &program, Rules &rules, bool keepsNumbers)
@@ -48,26 +51,53 @@ public:
     addEqual(ids_, program);
   }
 
-  Change change(size_t i) {
-    const NumberedName &named = names_[i];
-    std::string_view opName = module_.instructions[i].opName;
-    const Decision &decision = decide(i);
-    Change change;
-    if (decision.attributes)
-      change.attributes = &*decision.attributes;
-    if (keepsNumbers_)
-      return change;
-    std::string name = removeNumbers(opName, program_.token, program_.areAtOnePlace(named.numbers));
-    if (!decision.label.empty() && !name.empty())
-      name.insert(name.rfind('/') + 1, decision.label + '/');
-    if (name != opName)
-      change.opName = std::move(name);
-    return change;
+  /// Returns the next computation of the module with the changes to its instructions.
+  const std::string &write(std::string_view computation) {
+    computation_.clear();
+    for (wire::Message field(computation); field.next();)
+      if (field.field() == fields::computation::kInstructions)
+        write(next_++, field);
+      else
+        computation_ += field.raw();
+    return computation_;
   }
 
 private:
   using Key = std::tuple<std::string_view, std::vector<size_t>, std::vector<size_t>, bool, bool,
                          std::optional<Entries>>;
+
+  /// Makes an inner message first, because its length precedes it in the outer one.
+  void write(size_t i, const wire::Message &instruction) {
+    const Decision &decision = decide(i);
+    std::string_view opName = module_.instructions[i].opName;
+    std::string name = keepsNumbers_ ? std::string(opName) : nameOf(i, decision);
+    if (name == opName && !decision.attributes) {
+      computation_ += instruction.raw();
+      return;
+    }
+    instruction_.clear();
+    for (wire::Message field(instruction.bytes()); field.next();) {
+      if (field.field() == fields::instruction::kMetadata && name != opName) {
+        std::string metadata = without(fields::metadata::kOpName, field.bytes());
+        wire::append(metadata, fields::metadata::kOpName, name);
+        wire::append(instruction_, fields::instruction::kMetadata, metadata);
+      } else if (field.field() != fields::instruction::kFrontendAttributes ||
+                 !decision.attributes) {
+        instruction_ += field.raw();
+      }
+    }
+    if (decision.attributes)
+      wire::append(instruction_, fields::instruction::kFrontendAttributes, *decision.attributes);
+    wire::append(computation_, fields::computation::kInstructions, instruction_);
+  }
+
+  std::string nameOf(size_t i, const Decision &decision) const {
+    std::string name = removeNumbers(module_.instructions[i].opName, program_.token,
+                                     program_.areAtOnePlace(names_[i].numbers));
+    if (!decision.label.empty() && !name.empty())
+      name.insert(name.rfind('/') + 1, decision.label + '/');
+    return name;
+  }
 
   /// The entries that the rules give to an instruction, those of its fusion included.
   const Entries &give(size_t i) {
@@ -222,86 +252,25 @@ private:
   /// By the entries before, those given, those of the fusion, and whether it is a constant.
   std::map<std::tuple<std::string_view, const Entries *, const Entries *, bool>, Decision>
       decisions_;
+  size_t next_ = 0;                       // The instruction to write.
+  std::string computation_, instruction_; // As written so far.
 };
 
 /// Makes each frame the parent of the next. Numbers count from 1; 0 is none.
 std::string chain(std::string_view frames) {
-  std::string result, frame;
+  std::string result;
   uint64_t parent = 0;
   for (wire::Message field(frames); field.next();) {
     if (field.field() != fields::frames::kFrames) {
       result += field.raw();
       continue;
     }
-    frame.clear();
-    for (wire::Message part(field.bytes()); part.next();)
-      if (part.field() != fields::frames::kParent)
-        frame += part.raw();
+    std::string frame = without(fields::frames::kParent, field.bytes());
     wire::append(frame, fields::frames::kParent, parent++);
     wire::append(result, fields::frames::kFrames, frame);
   }
   return result;
 }
-
-/// Writes a module with changes. Makes an inner message first, because its length precedes it in
-/// the outer one.
-class Writer {
-public:
-  explicit Writer(const std::vector<Change> &changes) : next_(changes.begin()) {}
-
-  std::string write(std::string_view module) {
-    std::string result;
-    result.reserve(module.size());
-    for (wire::Message field(module); field.next();) {
-      if (field.field() == fields::module::kComputations)
-        wire::append(result, fields::module::kComputations, computation(field.bytes()));
-      else
-        result += field.raw();
-    }
-    return result;
-  }
-
-private:
-  const std::string &computation(std::string_view message) {
-    computation_.clear();
-    for (wire::Message field(message); field.next();) {
-      const Change *change =
-          field.field() == fields::computation::kInstructions ? &*next_++ : nullptr;
-      if (change && (change->opName || change->attributes))
-        wire::append(computation_, fields::computation::kInstructions,
-                     instruction(field.bytes(), *change));
-      else
-        computation_ += field.raw();
-    }
-    return computation_;
-  }
-
-  const std::string &instruction(std::string_view message, const Change &change) {
-    instruction_.clear();
-    for (wire::Message field(message); field.next();) {
-      if (field.field() == fields::instruction::kMetadata && change.opName)
-        wire::append(instruction_, fields::instruction::kMetadata,
-                     metadata(field.bytes(), *change.opName));
-      else if (field.field() != fields::instruction::kFrontendAttributes || !change.attributes)
-        instruction_ += field.raw();
-    }
-    if (change.attributes)
-      wire::append(instruction_, fields::instruction::kFrontendAttributes, *change.attributes);
-    return instruction_;
-  }
-
-  const std::string &metadata(std::string_view message, std::string_view opName) {
-    metadata_.clear();
-    for (wire::Message field(message); field.next();)
-      if (field.field() != fields::metadata::kOpName)
-        metadata_ += field.raw();
-    wire::append(metadata_, fields::metadata::kOpName, opName);
-    return metadata_;
-  }
-
-  std::vector<Change>::const_iterator next_;
-  std::string computation_, instruction_, metadata_;
-};
 
 } // namespace
 
@@ -309,11 +278,14 @@ std::string restore(std::string_view data, const Program &program, Rules &rules,
                     bool keepsNumbers) {
   Module module(data);
   Restorer restorer(module, program, rules, keepsNumbers);
-  std::vector<Change> changes;
-  changes.reserve(module.instructions.size());
-  for (size_t i = 0; i < module.instructions.size(); ++i)
-    changes.push_back(restorer.change(i));
-  return Writer(changes).write(data);
+  std::string result;
+  result.reserve(data.size());
+  for (wire::Message field(data); field.next();)
+    if (field.field() == fields::module::kComputations)
+      wire::append(result, fields::module::kComputations, restorer.write(field.bytes()));
+    else
+      result += field.raw();
+  return result;
 }
 
 std::string chainFrames(std::string_view module) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/field.h"
 #include "analysis/rules.h"
-#include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
@@ -41,9 +40,8 @@ std::vector<analysis::RuleName> namesOf(const std::vector<Rule> &rules) {
 class Attacher {
 public:
   Attacher(PassContext &ctx, std::vector<Rule> rules)
-      : ctx_(ctx), rules_(std::move(rules)), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
-        enclosing_(ctx.ids()), derived_(ir::Identifier::get(ctx.context(), ir::kDerived)),
-        writer_(ctx, namesOf(rules_)) {
+      : ctx_(ctx), rules_(std::move(rules)), enclosing_(ctx.ids()),
+        derived_(ir::Identifier::get(ctx.context(), ir::kDerived)), writer_(ctx, namesOf(rules_)) {
     analysis::Provenance &provenance = findOrigins();
     auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
     if (transforms::splitByPhase(ctx, provenance, /*ofCustom=*/false, dependsOnPhase))
@@ -86,7 +84,7 @@ private:
   bool mayMatch(ir::Operation op, ir::Identifier name) {
     auto [known, isNew] = mayMatch_.insert(name.opaque());
     if (isNew)
-      *known = carrier_.isTaggable(op, name) &&
+      *known = ctx_.ids().isTaggable(op, name) &&
                std::any_of(rules_.begin(), rules_.end(),
                            [&](const Rule &rule) { return rule.mayMatch(name.str()); });
     return *known;
@@ -150,13 +148,12 @@ private:
     ir::DictionaryAttr before = ctx_.tags().get(op);
     writer_.add(op, match.rules);
     // Derived operations get nothing for keys that the operation had before.
-    if (ir::DictionaryAttr derived = carrier_.remove(match.derived, before))
+    if (ir::DictionaryAttr derived = ctx_.tags().remove(match.derived, before))
       ctx_.rewriter().setAttr(op, derived_, derived);
   }
 
   PassContext &ctx_;
   std::vector<Rule> rules_;
-  analysis::EntryCarrier carrier_;
   analysis::Enclosing enclosing_;
   ir::Identifier derived_;
   transforms::RuleWriter writer_;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
@@ -52,7 +51,7 @@ private:
 
   /// Returns the entries for operations derived from `primal`; null if there are none.
   DictionaryAttr entriesFor(Operation primal) {
-    DictionaryAttr own = carrier_.entriesOf(primal);
+    DictionaryAttr own = ctx_.tags().carried(primal);
     return own ? ctx_.tags().merge(ctx_.tags().dictionary(primal, ir::kDerived), own) : own;
   }
 
@@ -177,7 +176,9 @@ private:
   }
 
   bool isSite(Operation op) const { return ids_.is(op.name(), ir::kRunsEquations); }
-  bool isEquation(Operation op) { return carrier_.isTaggable(op) && op.name() != ids_.constant; }
+  bool isEquation(Operation op) {
+    return ids_.isTaggable(op, op.name()) && op.name() != ids_.constant;
+  }
 
   /// Returns whether `op` may have a derivative.
   bool mayDiffer(Operation op) {
@@ -221,7 +222,7 @@ private:
         return true;
       for (ir::OpOperand use : value.uses()) {
         Operation user = use.owner();
-        if (isSite(user) || !carrier_.isTaggable(user)) {
+        if (isSite(user) || !ids_.isTaggable(user, user.name())) {
           if (!addFlows(use, values))
             return true;
           continue;
@@ -276,7 +277,6 @@ private:
 
   PassContext &ctx_;
   const ir::OpIds &ids_;
-  analysis::EntryCarrier carrier_;
   analysis::Provenance provenance_;
   std::map<std::pair<ExpressionId, Trait>, Expression> expressions_;
   std::vector<Operation> derived_;   // by autodiff, or recomputed
@@ -287,8 +287,7 @@ private:
 };
 
 Expressions::Expressions(PassContext &ctx, const ir::OpList &operations)
-    : ctx_(ctx), ids_(ctx.ids()), carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()),
-      provenance_(operations) {
+    : ctx_(ctx), ids_(ctx.ids()), provenance_(operations) {
   const CallGraph &calls = provenance_.calls();
   for (size_t i = 0; i < calls.functions().size(); ++i)
     *functions_.insert(calls.functions()[i].op.opaque()).first = i;

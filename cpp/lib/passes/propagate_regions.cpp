@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlotag/analysis/entries.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
@@ -16,18 +15,17 @@ public:
               "Pass the entries of an operation to all operations in its regions"}) {}
 
   void run(PassContext &ctx) override {
-    analysis::EntryCarrier carrier(ctx.rewriter(), ctx.tags(), ctx.ids());
     // Pre-order: a parent gets the entries of its ancestors before it passes them on.
     const ir::OpList &operations = ctx.operations();
     for (size_t p = 0; p < operations.size(); ++p) {
       const ir::OpList::Item &parent = operations[p];
-      if (!parent.hasRegions || !carrier.isTaggable(parent))
+      if (!parent.hasRegions || !ctx.ids().isTaggable(parent.op, parent.name))
         continue;
-      ir::DictionaryAttr entries = carrier.entriesOf(parent.op);
+      ir::DictionaryAttr entries = ctx.tags().carried(parent.op);
       if (!entries)
         continue;
       for (size_t i = p + 1; i < operations.after(p); i = operations.after(i))
-        if (carrier.isTaggable(operations[i]))
+        if (ctx.ids().isTaggable(operations[i].op, operations[i].name))
           ctx.tags().add(operations[i].op, entries, {"in its region", parent.op});
     }
   }

@@ -2,7 +2,6 @@
 #include "analysis/field.h"
 #include "analysis/marks.h"
 #include "analysis/rules.h"
-#include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
@@ -259,8 +258,7 @@ public:
   /// `provenance` may be null if no tag depends on the phase.
   Rewrite(PassContext &ctx, LocationResolver &locations, analysis::Provenance *provenance,
           std::vector<analysis::RuleName> rules)
-      : ctx_(ctx), locations_(locations), provenance_(provenance),
-        carrier_(ctx.rewriter(), ctx.tags(), ctx.ids()), enclosing_(ctx.ids()),
+      : ctx_(ctx), locations_(locations), provenance_(provenance), enclosing_(ctx.ids()),
         rules_(ctx, std::move(rules)) {}
 
   void run() {
@@ -280,7 +278,7 @@ private:
     ir::Location location = item.op.location();
     const Resolved &resolved = locations_.resolve(location);
     if (resolved.stripped != location) {
-      if (carrier_.isTaggable(item))
+      if (ctx_.ids().isTaggable(item.op, item.name))
         addEntries(item.op, item.name, resolved);
       ctx_.rewriter().setLocation(item.op, resolved.stripped);
     }
@@ -328,7 +326,6 @@ private:
   PassContext &ctx_;
   LocationResolver &locations_;
   analysis::Provenance *provenance_;
-  analysis::EntryCarrier carrier_;
   analysis::Enclosing enclosing_;
   transforms::RuleWriter rules_;
 };

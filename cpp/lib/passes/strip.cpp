@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlotag/analysis/entries.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
 
@@ -26,7 +25,8 @@ public:
         continue;
       auto [result, isNew] = stripped.insert(entries.opaque());
       if (isNew)
-        *result = strip(ctx.context(), entries);
+        *result = ctx.tags().select(
+            entries, [&](ir::NamedAttribute entry) { return !isRemoved(entry.name.str()); });
       ctx.tags().set(op, *result);
     }
   }
@@ -37,15 +37,6 @@ private:
       return ir::isCarriedKey(key);
     auto matches = [&](std::string_view pattern) { return ir::globMatch(pattern, key); };
     return std::any_of(keys_->begin(), keys_->end(), matches);
-  }
-
-  /// Returns the entries that stay; null if none.
-  ir::DictionaryAttr strip(MlirContext context, ir::DictionaryAttr entries) const {
-    std::vector<ir::NamedAttribute> kept;
-    for (ir::NamedAttribute entry : entries)
-      if (!isRemoved(entry.name.str()))
-        kept.push_back(entry);
-    return kept.empty() ? ir::DictionaryAttr() : ir::DictionaryAttr::get(context, kept);
   }
 
   Option<std::vector<std::string>> keys_{

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/groups.h"
-#include "hlotag/analysis/entries.h"
 #include "hlotag/analysis/name_path.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"

@@ -5,6 +5,7 @@
 
 #include "hlotag/ir/attributes.h"
 #include "hlotag/ir/flat_map.h"
+#include "hlotag/ir/operation.h"
 
 #include <string_view>
 
@@ -39,6 +40,15 @@ public:
   /// Returns the attribute in which operations called `name` keep their callees, or null.
   Identifier calleesOf(Identifier name) const { return rowOf(name).callees; }
 
+  /// Whether `op`, which is called `name`, may have entries. False for modules, functions and
+  /// terminators.
+  bool isTaggable(Operation op, Identifier name) const {
+    auto [known, isNew] = taggable_.insert(name.opaque());
+    if (isNew)
+      *known = !is(name, kUntaggable) && op.block().terminator() != op;
+    return *known;
+  }
+
   struct Row {
     unsigned facts = 0;
     Identifier callees = {};
@@ -47,7 +57,8 @@ public:
   const Row &rowOf(Identifier name) const;
 
 private:
-  mutable PointerMap<Row> rows_; // by name: those of ops.def, and those that were asked for
+  mutable PointerMap<bool> taggable_; // by name
+  mutable PointerMap<Row> rows_;      // by name: those of ops.def, and those that were asked for
 };
 
 } // namespace hlotag::ir

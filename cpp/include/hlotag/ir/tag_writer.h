@@ -38,8 +38,31 @@ public:
   void recordOrigins(std::string_view pass) { recordedPass_ = pass; }
   bool recordsOrigins() const { return !recordedPass_.empty(); }
 
-  /// Returns both dictionaries merged; either may be null.
+  /// Returns the entries that `op` passes on to other operations; null if there are none.
+  DictionaryAttr carried(Operation op) {
+    return select(get(op), [](NamedAttribute entry) {
+      return isCarriedKey(entry.name.str()) && !isUnset(entry.value);
+    });
+  }
+
+  // Of dictionaries, which may be null. The result is null if it has no entry.
+
+  /// Returns both merged.
   DictionaryAttr merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite = false);
+  /// Returns the entries of `a` whose key is not in `b`.
+  DictionaryAttr remove(DictionaryAttr a, DictionaryAttr b) {
+    return select(a, [&](NamedAttribute entry) { return !b || !b.lookup(entry.name.str()); });
+  }
+  /// Returns the entries of `a` that are `kept`.
+  template <class Predicate> DictionaryAttr select(DictionaryAttr a, Predicate isKept) {
+    std::vector<NamedAttribute> kept;
+    for (intptr_t i = 0; a && i < a.size(); ++i)
+      if (isKept(a[i]))
+        kept.push_back(a[i]);
+    if (kept.empty())
+      return {};
+    return kept.size() == size_t(a.size()) ? a : DictionaryAttr::get(rewriter_.context(), kept);
+  }
 
   Identifier origins() const { return origins_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "function_copies.h"
+#include "specialize.h"
 
 namespace hlotag::transforms {
 
@@ -19,11 +19,6 @@ std::string FunctionCopies::makeName(const std::string &base) {
   }
 }
 
-ir::FlatSymbolRefAttr FunctionCopies::symbolOf(ir::Operation function) const {
-  auto name = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str());
-  return ir::FlatSymbolRefAttr::get(ctx_.context(), name.value());
-}
-
 ir::Operation FunctionCopies::copy(ir::Operation function, ir::Operation after) {
   auto name = function.attrOf<ir::StringAttr>(ctx_.ids().symName.str());
   std::string fresh = makeName(std::string(name.value()));
@@ -35,16 +30,18 @@ ir::Operation FunctionCopies::copy(ir::Operation function, ir::Operation after) 
 }
 
 void retarget(pass::PassContext &ctx, const analysis::CallGraph::CallSite &site, ir::Operation op,
-              ir::FlatSymbolRefAttr function) {
+              ir::Operation function) {
+  auto symbol = ir::FlatSymbolRefAttr::get(
+      ctx.context(), function.attrOf<ir::StringAttr>(ctx.ids().symName.str()).value());
   ir::Identifier name = ctx.ids().calleesOf(op.name());
   ir::ArrayAttr list = op.attrOf<ir::ArrayAttr>(name.str());
   if (!list) {
-    ctx.rewriter().setAttr(op, name, function);
+    ctx.rewriter().setAttr(op, name, symbol);
     return;
   }
   std::vector<ir::Attribute> callees;
   for (ir::Attribute callee : list)
-    callees.push_back(callees.size() == site.index ? function : callee);
+    callees.push_back(callees.size() == site.index ? symbol : callee);
   ctx.rewriter().setAttr(op, name, ir::ArrayAttr::get(ctx.context(), callees));
 }
 
