@@ -120,25 +120,6 @@ bool matchesOp(std::string_view pattern, std::string_view name) {
          (dot != std::string_view::npos && globMatch(pattern, name.substr(dot + 1)));
 }
 
-Enclosing::Around Enclosing::in(ir::Operation parent) {
-  // Up to a known parent, then down again.
-  std::vector<ir::Operation> unknown;
-  for (; parent && !around_.find(parent.opaque()); parent = parent.parent())
-    unknown.push_back(parent);
-  Around around = parent ? *around_.find(parent.opaque()) : Around();
-  for (; !unknown.empty(); unknown.pop_back()) {
-    ir::Operation op = unknown.back();
-    std::string_view name = op.name().str();
-    bool isHlo = ir::startsWith(name, "stablehlo.") || ir::startsWith(name, "mhlo.");
-    if (op.name() == ids_.func)
-      around = {op, false};
-    else if (isHlo && !ids_.is(op.name(), ir::kRunsEquations))
-      around.isBody = true;
-    *around_.insert(op.opaque()).first = around;
-  }
-  return around;
-}
-
 std::optional<std::string> *Patterns::field(std::string_view name) {
   return name == "op"         ? &op
          : name == "scope"    ? &scope

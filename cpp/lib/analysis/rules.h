@@ -30,28 +30,6 @@ struct Subject {
 /// Returns whether `pattern` stands for an operation's name, with or without its dialect.
 bool matchesOp(std::string_view pattern, std::string_view name);
 
-/// What encloses operations. Remembered for each parent, because regions may nest deep.
-class Enclosing {
-public:
-  explicit Enclosing(const ir::OpIds &ids) : ids_(ids) {}
-
-  /// Returns whether `op` is in the body of a reduction, a sort or another operation that it is
-  /// part of. The bodies of loops, branches and functions have operations of their own.
-  bool isInBody(ir::Operation op) { return in(op.parent()).isBody; }
-  /// Returns the function that holds `op`, or null.
-  ir::Operation function(ir::Operation op) { return in(op.parent()).function; }
-
-private:
-  struct Around {
-    ir::Operation function;
-    bool isBody = false;
-  };
-  Around in(ir::Operation parent);
-
-  const ir::OpIds &ids_;
-  ir::PointerMap<Around> around_; // by parent
-};
-
 /// Patterns that an operation matches together. A missing one matches everything.
 struct Patterns {
   std::optional<std::string> op, scope, source, function;

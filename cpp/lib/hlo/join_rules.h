@@ -3,7 +3,7 @@
 // Which rules join an instruction to its operations, and in which order?
 #pragma once
 
-#include "uses.h"
+#include "facts.h"
 
 #include <map>
 #include <optional>

@@ -5,6 +5,7 @@
 #include "hlotag/hlo/wire.h"
 #include "hlotag/ir/support.h"
 
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,31 +29,10 @@ struct Size {
 /// Returns the bits of an element, by XLA's `PrimitiveType`; 8 for types of a few bits, 0 for
 /// tuples and tokens.
 uint64_t bitsOf(int64_t type) {
-  switch (type) {
-  case 3:  // S16
-  case 7:  // U16
-  case 10: // F16
-  case 16: // BF16
-    return 16;
-  case 4:  // S32
-  case 8:  // U32
-  case 11: // F32
-    return 32;
-  case 5:  // S64
-  case 9:  // U64
-  case 12: // F64
-  case 15: // C64
-    return 64;
-  case 18: // C128
-    return 128;
-  case 0:  // invalid
-  case 13: // TUPLE
-  case 14: // OPAQUE_TYPE
-  case 17: // TOKEN
-    return 0;
-  default:
-    return 8;
-  }
+  // Nothing, PRED, S8 to S64, U8 to U64, F16 to F64, tuple, opaque, C64, BF16, token, C128.
+  constexpr uint8_t kBits[] = {0,  8,  8,  16, 32, 64, 8,  16, 32, 64,
+                               16, 32, 64, 0,  0,  64, 16, 0,  128};
+  return size_t(type) < std::size(kBits) ? kBits[type] : 8;
 }
 
 Size sizeOf(std::string_view shape) {

@@ -28,62 +28,35 @@ private:
   char peek(size_t at) const { return at < text_.size() ? text_[at] : '\0'; }
 
   void read(char c) {
-    if (beginsOperation(c))
-      defined_ = nullptr;
-    switch (c) {
-    case '"':
-      skipString();
-      break;
-    case '/':
-      if (peek(at_ + 1) != '/')
-        break;
+    auto isOneOf = [&](std::string_view characters) {
+      return characters.find(c) != characters.npos;
+    };
+    if (isOneOf(" \t\r\n")) {
+      isLineStart_ |= c == '\n';
+      return;
+    }
+    if (c == '/' && peek(at_ + 1) == '/') {
       at_ = std::min(text_.find('\n', at_), text_.size()) - 1;
       return;
-    case '(':
-    case '[':
-    case '{':
-    case '<':
-      open();
-      break;
-    case '>':
-      // No bracket: an arrow, or `>=` in an affine set.
-      if ((at_ && text_[at_ - 1] == '-') || peek(at_ + 1) == '=')
-        break;
-      [[fallthrough]];
-    case ')':
-    case ']':
-    case '}':
-      close();
-      break;
-    case '-':
-      if (peek(at_ + 1) == '>')
-        break;
-      [[fallthrough]];
-    case '+':
-    case '*':
-      addOperator();
-      break;
-    case ',':
-    case ':':
-    case '=':
-      endExpression();
-      break;
-    case '#':
-    case '!':
-      readAlias();
-      break;
-    case '\n':
-      isLineStart_ = true;
-      return;
-    case ' ':
-    case '\t':
-    case '\r':
-      return;
-    default:
-      if (isWordCharacter(c))
-        readWord();
-      break;
     }
+    if (beginsOperation(c))
+      defined_ = nullptr;
+    bool isArrow = c == '-' && peek(at_ + 1) == '>';
+    bool isComparison = c == '>' && ((at_ && text_[at_ - 1] == '-') || peek(at_ + 1) == '=');
+    if (isOneOf("([{<"))
+      open();
+    else if (isOneOf(")]}>") && !isComparison)
+      close();
+    else if (isOneOf("+-*") && !isArrow)
+      addOperator();
+    else if (isOneOf(",:="))
+      endExpression();
+    else if (c == '"')
+      skipString();
+    else if (isOneOf("#!"))
+      readAlias();
+    else if (isWordCharacter(c))
+      readWord();
     last_ = peek(at_);
     isLineStart_ = false;
   }

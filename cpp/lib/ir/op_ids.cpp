@@ -7,7 +7,7 @@ namespace hlotag::ir {
 namespace {
 
 bool isHlo(std::string_view name) {
-  return startsWith(name, "stablehlo.") || startsWith(name, "chlo.");
+  return startsWith(name, "stablehlo.") || startsWith(name, "mhlo.") || startsWith(name, "chlo.");
 }
 
 } // namespace
@@ -21,6 +21,10 @@ OpIds::OpIds(MlirContext context) {
   symName = get("sym_name");
   frontendAttributes = get(kFrontendAttributes);
   tags = get("hlotag.tags");
+}
+
+bool OpIds::hasBody(const OpList::Item &item) const {
+  return item.hasRegions && isHlo(item.name.str()) && !is(item.name, kRunsEquations);
 }
 
 const OpIds::Row &OpIds::rowOf(Identifier name) const {

@@ -19,7 +19,7 @@ struct Open {
   Operation advance() {
     while (!next) {
       if (block)
-        block = Block::next(block);
+        block = block.nextInRegion();
       while (!block && nextRegion < numRegions)
         block = op.regions()[nextRegion++].firstBlock();
       if (!block)

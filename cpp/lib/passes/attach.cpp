@@ -40,10 +40,12 @@ std::vector<analysis::RuleName> namesOf(const std::vector<Rule> &rules) {
 class Attacher {
 public:
   Attacher(PassContext &ctx, std::vector<Rule> rules)
-      : ctx_(ctx), rules_(std::move(rules)), enclosing_(ctx.ids()),
+      : ctx_(ctx), rules_(std::move(rules)),
         derived_(ir::Identifier::get(ctx.context(), ir::kDerived)), writer_(ctx, namesOf(rules_)) {
     analysis::Provenance &provenance = findOrigins();
-    auto dependsOnPhase = [&](ir::Operation op) { return this->dependsOnPhase(op); };
+    auto dependsOnPhase = [&](ir::Operation op, ir::Operation function) {
+      return this->dependsOnPhase(op, function);
+    };
     if (transforms::splitByPhase(ctx, provenance, /*ofCustom=*/false, dependsOnPhase))
       findOrigins();
   }
@@ -60,11 +62,12 @@ private:
 
   void runOn(const ir::OpList &operations, size_t top) {
     ir::Operation function = operations[top].op;
-    for (size_t i = top + 1; i < operations.after(top); ++i) {
+    for (size_t i = top + 1, next; i < operations.after(top); i = next) {
+      next = ctx_.ids().hasBody(operations[i]) ? operations.after(i) : i + 1;
       ir::Operation op = operations[i].op;
       ir::Identifier name = operations[i].name;
       // Most rules name an operation; compute the origin of possible matches only.
-      if (!mayMatch(op, name) || enclosing_.isInBody(op))
+      if (!mayMatch(op, name))
         continue;
       const analysis::Origin &origin = provenance_->of(op);
       auto [slot, isNew] = matches_.try_emplace({name.opaque(), &origin, function.opaque()});
@@ -105,10 +108,10 @@ private:
   }
 
   /// Whether `op` gets other entries in the backward pass.
-  bool dependsOnPhase(ir::Operation op) {
+  bool dependsOnPhase(ir::Operation op, ir::Operation function) {
     if (!mayMatch(op, op.name()))
       return false;
-    Subject subject = subjectOf(op, provenance_->of(op), enclosing_.function(op));
+    Subject subject = subjectOf(op, provenance_->of(op), function);
     return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
       return rule.dependsOnPhase() && rule.matchesPatterns(subject);
     });
@@ -154,7 +157,6 @@ private:
 
   PassContext &ctx_;
   std::vector<Rule> rules_;
-  analysis::Enclosing enclosing_;
   ir::Identifier derived_;
   transforms::RuleWriter writer_;
   // Found anew where a function is split by phase.

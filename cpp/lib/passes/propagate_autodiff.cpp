@@ -295,8 +295,7 @@ Expressions::Expressions(PassContext &ctx, const ir::OpList &operations)
   ir::PointerMap<Operation> atLocation; // an operation there that has entries
   for (size_t i = 1; i < operations.size();) {
     const ir::OpList::Item &item = operations[i];
-    bool isBody = item.hasRegions && !isSite(item.op) && !ids_.is(item.name, ir::kUntaggable);
-    i = isBody ? operations.after(i) : i + 1;
+    i = ids_.hasBody(item) ? operations.after(i) : i + 1;
     if (!isEquation(item.op))
       continue;
     const Origin &origin = provenance_.of(item.op);

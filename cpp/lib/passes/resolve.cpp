@@ -258,16 +258,20 @@ public:
   /// `provenance` may be null if no tag depends on the phase.
   Rewrite(PassContext &ctx, LocationResolver &locations, analysis::Provenance *provenance,
           std::vector<analysis::RuleName> rules)
-      : ctx_(ctx), locations_(locations), provenance_(provenance), enclosing_(ctx.ids()),
-        rules_(ctx, std::move(rules)) {}
+      : ctx_(ctx), locations_(locations), provenance_(provenance), rules_(ctx, std::move(rules)) {}
 
   void run() {
     // An operation's origin depends on the locations around it, which lose their marks first.
     for (const ir::OpList::Item &item : ctx_.operations())
       if (provenance_ && item.hasRegions)
         (void)provenance_->of(item.op, item.op);
-    for (const ir::OpList::Item &item : ctx_.operations())
-      visit(item);
+    const ir::OpList &operations = ctx_.operations();
+    for (size_t i = 0; i < operations.size(); ++i) {
+      isInBody_ = i < bodyEnd_;
+      visit(operations[i]);
+      if (ctx_.ids().hasBody(operations[i]))
+        bodyEnd_ = std::max(bodyEnd_, operations.after(i));
+    }
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
     ctx_.rewriter().removeAttr(ctx_.module(), ir::Identifier::get(ctx_.context(), "hlotag.rules"));
     rules_.reportUnmatched();
@@ -316,7 +320,7 @@ private:
     std::vector<transforms::RuleWriter::Match> matches; // the last rule first
     for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
       ir::DictionaryAttr entries = rule->entries[phase];
-      bool isFor = !rule->op || (!enclosing_.isInBody(op) && rule->matches(name.str()));
+      bool isFor = !rule->op || (!isInBody_ && rule->matches(name.str()));
       if (isFor && entries && !entries.empty())
         matches.push_back({rule->rule, rule->depth, entries});
     }
@@ -326,7 +330,8 @@ private:
   PassContext &ctx_;
   LocationResolver &locations_;
   analysis::Provenance *provenance_;
-  analysis::Enclosing enclosing_;
+  size_t bodyEnd_ = 0; // the operation after the last body that was entered
+  bool isInBody_ = false;
   transforms::RuleWriter rules_;
 };
 
@@ -350,7 +355,8 @@ public:
       provenance.emplace(ctx.operations());
     LocationResolver locations(ctx, std::move(table.tags));
     // Without functions that both phases call, this reads only the calls.
-    if (provenance && transforms::splitByPhase(ctx, *provenance, ofCustom, [&](ir::Operation op) {
+    if (provenance &&
+        transforms::splitByPhase(ctx, *provenance, ofCustom, [&](ir::Operation op, ir::Operation) {
           return locations.resolve(op.location()).dependsOnPhase();
         }))
       provenance.emplace(ctx.operations());

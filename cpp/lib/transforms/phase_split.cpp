@@ -36,8 +36,9 @@ Specializer<Phase>::KeyAt phasesOf(analysis::Provenance &provenance, bool ofCust
 
 } // namespace
 
-bool splitByPhase(pass::PassContext &ctx, analysis::Provenance &provenance, bool ofCustom,
-                  const std::function<bool(ir::Operation)> &dependsOnPhase) {
+bool splitByPhase(
+    pass::PassContext &ctx, analysis::Provenance &provenance, bool ofCustom,
+    const std::function<bool(ir::Operation op, ir::Operation function)> &dependsOnPhase) {
   const CallGraph &graph = provenance.calls();
   if (!graph.hasCalls())
     return false;
@@ -55,7 +56,7 @@ bool splitByPhase(pass::PassContext &ctx, analysis::Provenance &provenance, bool
     const ir::OpList::Item *op = ctx.operations().begin() + function.index;
     isDependent[f] = std::any_of(function.calls.begin(), function.calls.end(), isCalleeDependent) ||
                      std::any_of(op, op + 1 + op->numNested, [&](const ir::OpList::Item &item) {
-                       return dependsOnPhase(item.op);
+                       return dependsOnPhase(item.op, function.op);
                      });
   }
   return specializer.write([&](size_t f) { return isDependent[f]; });

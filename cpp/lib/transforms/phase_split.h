@@ -14,7 +14,8 @@ namespace hlotag::transforms {
 /// an operation with `dependsOnPhase`. One copy per function and phase. `ofCustom` says whether the
 /// user's backward rules are a phase of their own, and not forward. Returns whether there are any
 /// copies; `provenance` is then out of date.
-bool splitByPhase(pass::PassContext &ctx, analysis::Provenance &provenance, bool ofCustom,
-                  const std::function<bool(ir::Operation)> &dependsOnPhase);
+bool splitByPhase(
+    pass::PassContext &ctx, analysis::Provenance &provenance, bool ofCustom,
+    const std::function<bool(ir::Operation op, ir::Operation function)> &dependsOnPhase);
 
 } // namespace hlotag::transforms

@@ -59,21 +59,36 @@ public:
 };
 
 struct NamedAttribute {
+  NamedAttribute(Identifier name, Attribute value) : name(name), value(value) {}
+  NamedAttribute(MlirNamedAttribute raw) : name(raw.name), value(raw.attribute) {}
   Identifier name;
   Attribute value;
 };
 
-/// Iterator over `owner[0]` to `owner[size() - 1]`, for views whose C API works by index.
-template <class Owner> class IndexIterator {
+/// A range over the numbered parts of something of the C API: regions, operands, entries, ...
+/// `size` and `at` are members of its table.
+template <class Raw, class T, auto size_, auto at> class NumberedRange {
 public:
-  IndexIterator(const Owner *owner, intptr_t index) : owner_(owner), index_(index) {}
-  auto operator*() const { return (*owner_)[index_]; }
-  IndexIterator &operator++() { return ++index_, *this; }
-  bool operator!=(const IndexIterator &other) const { return index_ != other.index_; }
+  class iterator {
+  public:
+    iterator(Raw owner, intptr_t index) : owner_(owner), index_(index) {}
+    T operator*() const { return (capi::fn().*at)(owner_, index_); }
+    iterator &operator++() { return ++index_, *this; }
+    bool operator!=(const iterator &other) const { return index_ != other.index_; }
+
+  private:
+    Raw owner_;
+    intptr_t index_;
+  };
+  explicit NumberedRange(Raw owner) : owner_(owner) {}
+  intptr_t size() const { return (capi::fn().*size_)(owner_); }
+  bool empty() const { return size() == 0; }
+  T operator[](intptr_t index) const { return (capi::fn().*at)(owner_, index); }
+  iterator begin() const { return {owner_, 0}; }
+  iterator end() const { return {owner_, size()}; }
 
 private:
-  const Owner *owner_;
-  intptr_t index_;
+  Raw owner_;
 };
 
 /// Entries are sorted by name and unique.
@@ -87,18 +102,19 @@ public:
         reinterpret_cast<const MlirNamedAttribute *>(entries.data()));
   }
   static bool classof(Attribute attr) { return capi::fn().mlirAttributeIsADictionary(attr.raw()); }
-  intptr_t size() const { return capi::fn().mlirDictionaryAttrGetNumElements(raw_); }
-  bool empty() const { return size() == 0; }
-  NamedAttribute operator[](intptr_t index) const {
-    MlirNamedAttribute entry = capi::fn().mlirDictionaryAttrGetElement(raw_, index);
-    return {entry.name, entry.attribute};
-  }
   /// Returns the value of `key`, or null.
   Attribute lookup(std::string_view key) const {
     return capi::fn().mlirDictionaryAttrGetElementByName(raw_, toRef(key));
   }
-  IndexIterator<DictionaryAttr> begin() const { return {this, 0}; }
-  IndexIterator<DictionaryAttr> end() const { return {this, size()}; }
+
+  using Entries =
+      NumberedRange<MlirAttribute, NamedAttribute, &capi::Table::mlirDictionaryAttrGetNumElements,
+                    &capi::Table::mlirDictionaryAttrGetElement>;
+  intptr_t size() const { return Entries(raw_).size(); }
+  bool empty() const { return size() == 0; }
+  NamedAttribute operator[](intptr_t index) const { return Entries(raw_)[index]; }
+  Entries::iterator begin() const { return Entries(raw_).begin(); }
+  Entries::iterator end() const { return Entries(raw_).end(); }
 };
 
 class ArrayAttr : public Attribute {
@@ -110,13 +126,14 @@ public:
                                        reinterpret_cast<const MlirAttribute *>(elements.data()));
   }
   static bool classof(Attribute attr) { return capi::fn().mlirAttributeIsAArray(attr.raw()); }
-  intptr_t size() const { return capi::fn().mlirArrayAttrGetNumElements(raw_); }
-  bool empty() const { return size() == 0; }
-  Attribute operator[](intptr_t index) const {
-    return capi::fn().mlirArrayAttrGetElement(raw_, index);
-  }
-  IndexIterator<ArrayAttr> begin() const { return {this, 0}; }
-  IndexIterator<ArrayAttr> end() const { return {this, size()}; }
+
+  using Elements =
+      NumberedRange<MlirAttribute, Attribute, &capi::Table::mlirArrayAttrGetNumElements,
+                    &capi::Table::mlirArrayAttrGetElement>;
+  intptr_t size() const { return Elements(raw_).size(); }
+  Attribute operator[](intptr_t index) const { return Elements(raw_)[index]; }
+  Elements::iterator begin() const { return Elements(raw_).begin(); }
+  Elements::iterator end() const { return Elements(raw_).end(); }
 };
 
 } // namespace hlotag::ir

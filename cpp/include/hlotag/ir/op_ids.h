@@ -5,7 +5,7 @@
 
 #include "hlotag/ir/attributes.h"
 #include "hlotag/ir/flat_map.h"
-#include "hlotag/ir/operation.h"
+#include "hlotag/ir/op_list.h"
 
 #include <string_view>
 
@@ -48,6 +48,10 @@ public:
       *known = !is(name, kUntaggable) && op.block().terminator() != op;
     return *known;
   }
+
+  /// Whether the regions of an operation are a part of it, as the body of a reduction or a sort.
+  /// The bodies of loops, branches and functions have operations of their own.
+  bool hasBody(const OpList::Item &item) const;
 
   struct Row {
     unsigned facts = 0;

@@ -16,15 +16,16 @@ class Operation;
 class Region;
 class Value;
 
-/// A range over a chain of handles; `Next` gives the one after, null ends it.
-template <class T, T (*Next)(const T &)> class ChainRange {
+/// A range over a chain of handles; the member `next` of the C API's table gives the one after,
+/// null ends it.
+template <class T, auto next> class ChainRange {
 public:
   class iterator {
   public:
     explicit iterator(T at) : at_(at) {}
     const T &operator*() const { return at_; }
     const T *operator->() const { return &at_; }
-    iterator &operator++() { return at_ = Next(at_), *this; }
+    iterator &operator++() { return at_ = (capi::fn().*next)(at_.raw()), *this; }
     bool operator!=(const iterator &other) const { return at_ != other.at_; }
 
   private:
@@ -39,31 +40,12 @@ private:
   T first_;
 };
 
-/// A range over the numbered parts of an operation or block: regions, operands, arguments, ...
-template <class Owner, class T, intptr_t (*Size)(const Owner &), T (*At)(const Owner &, intptr_t)>
-class NumberedRange {
-public:
-  explicit NumberedRange(Owner owner) : owner_(owner), size_(Size(owner)) {}
-  intptr_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
-  T operator[](intptr_t index) const { return At(owner_, index); }
-  IndexIterator<NumberedRange> begin() const { return {this, 0}; }
-  IndexIterator<NumberedRange> end() const { return {this, size_}; }
-
-private:
-  Owner owner_;
-  intptr_t size_;
-};
-
 /// One use of a value: the `number()`th operand of `owner()`.
 class OpOperand : public Handle<OpOperand, MlirOpOperand> {
 public:
   using Handle::Handle;
   inline Operation owner() const;
   unsigned number() const { return capi::fn().mlirOpOperandGetOperandNumber(raw_); }
-  static OpOperand next(const OpOperand &use) {
-    return capi::fn().mlirOpOperandGetNextUse(use.raw());
-  }
 };
 
 class Value : public Handle<Value, MlirValue> {
@@ -90,36 +72,11 @@ public:
     return isResult() ? capi::fn().mlirOpResultGetResultNumber(raw_)
                       : capi::fn().mlirBlockArgumentGetArgNumber(raw_);
   }
-  ChainRange<OpOperand, OpOperand::next> uses() const {
-    return ChainRange<OpOperand, OpOperand::next>(capi::fn().mlirValueGetFirstUse(raw_));
-  }
+  using Uses = ChainRange<OpOperand, &capi::Table::mlirOpOperandGetNextUse>;
+  Uses uses() const { return Uses(capi::fn().mlirValueGetFirstUse(raw_)); }
 };
 
 class Operation : public Handle<Operation, MlirOperation> {
-  static intptr_t numRegions(const Operation &op) {
-    return capi::fn().mlirOperationGetNumRegions(op.raw());
-  }
-  static inline Region regionAt(const Operation &op, intptr_t index);
-  static intptr_t numOperands(const Operation &op) {
-    return capi::fn().mlirOperationGetNumOperands(op.raw());
-  }
-  static Value operandAt(const Operation &op, intptr_t index) {
-    return capi::fn().mlirOperationGetOperand(op.raw(), index);
-  }
-  static intptr_t numResults(const Operation &op) {
-    return capi::fn().mlirOperationGetNumResults(op.raw());
-  }
-  static Value resultAt(const Operation &op, intptr_t index) {
-    return capi::fn().mlirOperationGetResult(op.raw(), index);
-  }
-  static intptr_t numAttributes(const Operation &op) {
-    return capi::fn().mlirOperationGetNumAttributes(op.raw());
-  }
-  static NamedAttribute attributeAt(const Operation &op, intptr_t index) {
-    MlirNamedAttribute entry = capi::fn().mlirOperationGetAttribute(op.raw(), index);
-    return {entry.name, entry.attribute};
-  }
-
 public:
   using Handle::Handle;
 
@@ -129,7 +86,6 @@ public:
   inline Block block() const;
   Operation parent() const { return capi::fn().mlirOperationGetParentOperation(raw_); }
   Operation nextInBlock() const { return capi::fn().mlirOperationGetNextInBlock(raw_); }
-  static Operation next(const Operation &op) { return op.nextInBlock(); }
 
   /// Returns the inherent or discardable attribute `name`, or null.
   Attribute attr(std::string_view name) const {
@@ -138,30 +94,27 @@ public:
   template <class T> T attrOf(std::string_view name) const { return dynCast<T>(attr(name)); }
   bool hasAttr(std::string_view name) const { return bool(attr(name)); }
 
-  using Regions = NumberedRange<Operation, Region, numRegions, regionAt>;
-  using Operands = NumberedRange<Operation, Value, numOperands, operandAt>;
-  using Results = NumberedRange<Operation, Value, numResults, resultAt>;
-  using Attributes = NumberedRange<Operation, NamedAttribute, numAttributes, attributeAt>;
-  Regions regions() const { return Regions(*this); }
-  Operands operands() const { return Operands(*this); }
-  Results results() const { return Results(*this); }
+  template <class T, auto size, auto at> using Range = NumberedRange<MlirOperation, T, size, at>;
+  using Table = capi::Table;
+  using Regions = Range<Region, &Table::mlirOperationGetNumRegions, &Table::mlirOperationGetRegion>;
+  using Operands =
+      Range<Value, &Table::mlirOperationGetNumOperands, &Table::mlirOperationGetOperand>;
+  using Results = Range<Value, &Table::mlirOperationGetNumResults, &Table::mlirOperationGetResult>;
+  using Attributes = Range<NamedAttribute, &Table::mlirOperationGetNumAttributes,
+                           &Table::mlirOperationGetAttribute>;
+  Regions regions() const { return Regions(raw_); }
+  Operands operands() const { return Operands(raw_); }
+  Results results() const { return Results(raw_); }
   /// Inherent and discardable attributes.
-  Attributes attributes() const { return Attributes(*this); }
+  Attributes attributes() const { return Attributes(raw_); }
 
   bool verify() const { return capi::fn().mlirOperationVerify(raw_); }
 };
 
 class Block : public Handle<Block, MlirBlock> {
-  static intptr_t numArguments(const Block &block) {
-    return capi::fn().mlirBlockGetNumArguments(block.raw());
-  }
-  static Value argumentAt(const Block &block, intptr_t index) {
-    return capi::fn().mlirBlockGetArgument(block.raw(), index);
-  }
-
 public:
   using Handle::Handle;
-  static Block next(const Block &block) { return capi::fn().mlirBlockGetNextInRegion(block.raw()); }
+  Block nextInRegion() const { return capi::fn().mlirBlockGetNextInRegion(raw_); }
   Operation parentOp() const { return capi::fn().mlirBlockGetParentOperation(raw_); }
   Operation firstOp() const { return capi::fn().mlirBlockGetFirstOperation(raw_); }
   /// The terminator; null if there is none, or if this is null.
@@ -172,10 +125,11 @@ public:
   /// Operand `number` of the terminator; null if there is none, or if this is null.
   inline Value findYielded(intptr_t number) const;
 
-  using Operations = ChainRange<Operation, Operation::next>;
-  using Arguments = NumberedRange<Block, Value, numArguments, argumentAt>;
+  using Operations = ChainRange<Operation, &capi::Table::mlirOperationGetNextInBlock>;
+  using Arguments = NumberedRange<MlirBlock, Value, &capi::Table::mlirBlockGetNumArguments,
+                                  &capi::Table::mlirBlockGetArgument>;
   Operations operations() const { return Operations(*this ? firstOp() : Operation()); }
-  Arguments arguments() const { return Arguments(*this); }
+  Arguments arguments() const { return Arguments(raw_); }
 };
 
 inline Value Block::findYielded(intptr_t number) const {
@@ -186,7 +140,7 @@ inline Value Block::findYielded(intptr_t number) const {
 class Region : public Handle<Region, MlirRegion> {
 public:
   using Handle::Handle;
-  using Blocks = ChainRange<Block, Block::next>;
+  using Blocks = ChainRange<Block, &capi::Table::mlirBlockGetNextInRegion>;
   Block firstBlock() const { return capi::fn().mlirRegionGetFirstBlock(raw_); }
   Blocks blocks() const { return Blocks(firstBlock()); }
   bool empty() const { return !firstBlock(); }
@@ -198,9 +152,6 @@ inline Operation Value::definingOp() const {
 }
 inline Block Value::ownerBlock() const {
   return isBlockArgument() ? Block(capi::fn().mlirBlockArgumentGetOwner(raw_)) : Block();
-}
-inline Region Operation::regionAt(const Operation &op, intptr_t index) {
-  return capi::fn().mlirOperationGetRegion(op.raw(), index);
 }
 inline Block Operation::block() const { return capi::fn().mlirOperationGetBlock(raw_); }
 
