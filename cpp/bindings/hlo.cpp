@@ -170,8 +170,7 @@ nb::list entries(const Program &program) {
 nb::tuple operation(const Program &program, size_t number) {
   const Program::Operation &found = program.operations.at(number);
   return nb::make_tuple(toStr(program.kinds[found.kind].name), found.entries,
-                        toTuple(found.operands), toTuple(program.dimensions[found.dimensions]),
-                        found.value);
+                        toTuple(found.operands), toTuple(found.dimensions), found.value);
 }
 
 } // namespace

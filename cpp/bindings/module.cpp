@@ -139,9 +139,7 @@ void bindDiagnostic(nb::module_ &m) {
       .def_ro("column", &Diagnostic::column)
       .def_ro("location", &Diagnostic::location)
       .def_ro("message", &Diagnostic::message)
-      .def_ro("notes", &Diagnostic::notes)
-      .def("__str__", &Diagnostic::str)
-      .def("__repr__", [](const Diagnostic &d) { return "<Diagnostic " + d.str() + ">"; });
+      .def_ro("notes", &Diagnostic::notes);
 }
 
 void bindRun(nb::module_ &m) {

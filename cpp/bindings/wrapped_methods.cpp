@@ -189,10 +189,20 @@ nb::object makeMethod(PyMethodDef &method, nb::handle owner) {
   return nb::steal(PyDescr_NewMethod(reinterpret_cast<PyTypeObject *>(owner.ptr()), &method));
 }
 
+using SwitchHandle = nb::handle_t<Switch>;
+
+void defineMethod(nb::module_ &m, const char *name, WrappedMethod &wrapped, PyMethodDef &method,
+                  const char *doc) {
+  auto wrapIn = [&wrapped, &method](nb::handle original, SwitchHandle stages, nb::handle owner) {
+    wrap(wrapped, original, stages);
+    return makeMethod(method, owner);
+  };
+  m.def(name, wrapIn, nb::arg("original"), nb::arg("stages"), nb::arg("owner"), doc);
+}
+
 } // namespace
 
 void hlotag::python::bindWrappedMethods(nb::module_ &m) {
-  using SwitchHandle = nb::handle_t<Switch>;
   nb::class_<Switch>(m, "Switch",
                      "Counts who needs a wrapper. One that nobody needs only calls the original.")
       .def(nb::init<>())
@@ -209,22 +219,10 @@ void hlotag::python::bindWrappedMethods(nb::module_ &m) {
       "`Primitive.bind`, recorded while it runs. While `rules` has uses, its operation is in the "
       "name stack; `names` are the thread's context, the classes NameStack, SourceInfo and Primal, "
       "and functions that tell open primitives and types of operands.");
-  m.def(
-      "in_some_bind",
-      [](nb::handle original, SwitchHandle stages, nb::handle owner) {
-        wrap(bindWithTrace, original, stages);
-        return makeMethod(bindWithTraceMethod, owner);
-      },
-      nb::arg("original"), nb::arg("stages"), nb::arg("owner"),
-      "`Primitive.bind_with_trace`, recorded unless a bind runs already.");
-  m.def(
-      "recorded",
-      [](nb::handle original, SwitchHandle stages, nb::handle owner) {
-        wrap(makeEqn, original, stages);
-        return makeMethod(makeEqnMethod, owner);
-      },
-      nb::arg("original"), nb::arg("stages"), nb::arg("owner"),
-      "`DynamicJaxprTrace.make_eqn`; records its equations with the innermost bind.");
+  defineMethod(m, "in_some_bind", bindWithTrace, bindWithTraceMethod,
+               "`Primitive.bind_with_trace`, recorded unless a bind runs already.");
+  defineMethod(m, "recorded", makeEqn, makeEqnMethod,
+               "`DynamicJaxprTrace.make_eqn`; records its equations with the innermost bind.");
   m.def(
       "recorded_recipe",
       [](nb::handle original, SwitchHandle stages) {

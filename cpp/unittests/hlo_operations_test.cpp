@@ -13,9 +13,9 @@ Program makeChain(int64_t numMoves) {
   Program program;
   program.kinds = {Kind("stablehlo.sine"), Kind("stablehlo.reshape")};
   program.entries = {{}};
-  program.dimensions = {{4}};
   for (int64_t number = 0; number <= numMoves; ++number) {
     Program::Operation operation{};
+    operation.dimensions = {4};
     operation.kind = number != 0;
     if (number != 0)
       operation.operands = {number - 1};

@@ -168,10 +168,10 @@ inline hlo::Program programOf(const std::string &text) {
     Line line(each);
     hlo::Program::Operation made{};
     made.kind = program.kinds.size();
-    made.entries = made.dimensions = made.value = made.place = program.operations.size();
+    made.entries = made.value = made.place = program.operations.size();
     program.kinds.emplace_back(line.opcode);
     program.entries.push_back(line.entries);
-    program.dimensions.emplace_back(line.dimensions.begin(), line.dimensions.end());
+    made.dimensions.assign(line.dimensions.begin(), line.dimensions.end());
     for (const std::string &operand : line.operands) {
       made.operands.push_back(operand == "_" ? hlo::kNone : std::stoll(operand));
       made.arguments.emplace_back();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/analysis/call_graph.h"
 
+#include <utility>
+
 namespace hlotag::analysis {
 
 using ir::Attribute;
@@ -19,6 +21,7 @@ CallGraph::CallGraph(const ir::OpList &operations, const ir::OpIds &ids) {
     }
     auto visibility = op.attrOf<ir::StringAttr>("sym_visibility");
     byName_.emplace(name.value(), functions_.size());
+    *byOp_.insert(op.opaque()).first = functions_.size();
     functions_.push_back({op, name.value(), visibility && visibility.value() == "private"});
     functions_.back().index = i;
   }
@@ -115,31 +118,35 @@ size_t CallGraph::find(std::string_view name) const {
 }
 
 std::vector<size_t> CallGraph::calleesFirst() const {
-  struct Frame {
-    size_t function;
-    size_t nextCall;
-  };
+  return successorsFirst(functions_.size(), [&](size_t f, size_t call) -> std::optional<size_t> {
+    if (call == functions_[f].calls.size())
+      return {};
+    size_t callee = callSites_[functions_[f].calls[call]].callee;
+    return callee == kNone ? f : callee;
+  });
+}
+
+std::vector<size_t>
+successorsFirst(size_t size,
+                const std::function<std::optional<size_t>(size_t node, size_t position)> &next) {
   std::vector<size_t> order;
-  std::vector<bool> seen(functions_.size());
-  std::vector<Frame> stack;
-  for (size_t root = 0; root < functions_.size(); ++root) {
-    if (seen[root])
-      continue;
-    seen[root] = true;
-    stack.push_back({root, 0});
+  std::vector<bool> isSeen(size);
+  std::vector<std::pair<size_t, size_t>> stack; // nodes and positions
+  auto enter = [&](size_t node) {
+    if (!isSeen[node])
+      stack.emplace_back(node, 0);
+    isSeen[node] = true;
+  };
+  for (size_t root = 0; root < size; ++root) {
+    enter(root);
     while (!stack.empty()) {
-      Frame &top = stack.back();
-      const std::vector<size_t> &calls = functions_[top.function].calls;
-      if (top.nextCall == calls.size()) {
-        order.push_back(top.function);
+      auto &[node, position] = stack.back();
+      if (std::optional<size_t> successor = next(node, position++)) {
+        enter(*successor);
+      } else {
+        order.push_back(node);
         stack.pop_back();
-        continue;
       }
-      size_t callee = callSites_[calls[top.nextCall++]].callee;
-      if (callee == kNone || seen[callee])
-        continue;
-      seen[callee] = true;
-      stack.push_back({callee, 0});
     }
   }
   return order;

@@ -27,8 +27,6 @@ public:
   DataFlow(const ir::OpList &operations, const ir::OpIds &ids)
       : operations_(operations), ids_(ids), calls_(operations, ids),
         operands_(operations.size() - 1) {
-    for (size_t f = 0; f < calls_.functions().size(); ++f)
-      *functions_.insert(calls_.functions()[f].op.opaque()).first = f;
     for (const CallGraph::CallSite &site : calls_.callSites())
       if (site.callee != CallGraph::kNone && site.op.name() == ids.funcCall)
         *callees_.insert(site.op.opaque()).first = site.callee;
@@ -108,32 +106,13 @@ private:
   }
 
   /// All operations, each after the operations that define its operands, except round a cycle of
-  /// calls. Not recursive: a chain of operations may be as long as the program.
+  /// calls.
   std::vector<size_t> operandsFirst() const {
-    struct Frame {
-      size_t op, nextOperand;
-    };
-    std::vector<size_t> order;
-    std::vector<bool> isSeen(size());
-    std::vector<Frame> stack;
-    auto enter = [&](size_t op) {
-      if (!isSeen[op])
-        stack.push_back({op, 0});
-      isSeen[op] = true;
-    };
-    for (size_t root = 0; root < size(); ++root) {
-      enter(root);
-      while (!stack.empty()) {
-        auto &[op, nextOperand] = stack.back();
-        if (nextOperand == operands(op).size()) {
-          order.push_back(op);
-          stack.pop_back();
-        } else if (const Definition &operand = operands(op)[nextOperand++]; operand.op) {
-          enter(*operand.op);
-        }
-      }
-    }
-    return order;
+    return successorsFirst(size(), [&](size_t op, size_t operand) -> std::optional<size_t> {
+      if (operand == operands(op).size())
+        return {};
+      return operands(op)[operand].op.value_or(op);
+    });
   }
 
   ir::Block bodyOf(size_t function) const {
@@ -146,7 +125,7 @@ private:
     if (ir::Operation op = value.definingOp())
       return {value, op.name() != ids_.funcCall ? numberOf(op) : std::nullopt, {}};
     ir::Operation parent = value.ownerBlock().parentOp();
-    bool isFunction = functions_.find(parent.opaque());
+    bool isFunction = calls_.find(parent);
     return {value, {}, isFunction ? numberOf(parent) : std::nullopt};
   }
 
@@ -181,7 +160,7 @@ private:
     if (parent.name() == ids_.manualComputation)
       return value.number() < parent.operands().size() ? parent.operands()[value.number()]
                                                        : ir::Value();
-    const size_t *function = functions_.find(parent.opaque());
+    const size_t *function = calls_.find(parent);
     // Arguments of the other blocks come from branches.
     if (!function || value.ownerBlock() != bodyOf(*function) ||
         calls_.functions()[*function].callers.size() != 1)
@@ -195,7 +174,7 @@ private:
   const ir::OpIds &ids_;
   CallGraph calls_;
   ir::PointerMap<size_t> numbers_;
-  ir::PointerMap<size_t> functions_, callees_; // of `calls_`: by function, and by func.call
+  ir::PointerMap<size_t> callees_; // in `calls_`, by func.call
   std::vector<std::vector<Definition>> operands_;
   mutable ir::PointerMap<ir::Value> origins_; // of values that are passed on; null in progress
 };

@@ -61,8 +61,6 @@ void peel(const Edges &to, const Edges &from, std::vector<bool> &isLeft) {
 class Checker {
 public:
   Checker(const ir::OpList &operations, const ir::OpIds &ids) : ids_(ids), graph_(operations, ids) {
-    for (size_t f = 0; f < graph_.functions().size(); ++f)
-      *functions_.insert(graph_.functions()[f].op.opaque()).first = f;
     for (const ir::OpList::Item &item : operations)
       if (groupOf(item.op, kSchedulingGroup) || groupOf(item.op, kCollectiveGroup))
         members_.push_back(item.op);
@@ -119,7 +117,7 @@ private:
         continue;
       std::vector<Operation> users{block.parentOp()};
       bool isOutermost = false;
-      if (const size_t *function = functions_.find(block.parentOp().opaque())) {
+      if (const size_t *function = graph_.find(block.parentOp())) {
         users.clear();
         for (size_t site : graph_.functions()[*function].callers)
           users.push_back(graph_.callSites()[site].op);
@@ -258,7 +256,6 @@ private:
 
   const ir::OpIds &ids_;
   CallGraph graph_;
-  ir::PointerMap<size_t> functions_; // by operation
   std::vector<Operation> members_;
   size_t numInlined_ = 0;
   std::vector<Operation> ops_;

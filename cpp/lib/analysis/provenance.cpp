@@ -25,11 +25,12 @@ const Origin &Provenance::of(Operation op, Operation parent) {
 
 // --- Locations -----------------------------------------------------------------------------------
 
-/// A frame is `"function"("file":3:4 to :9)`, a scope without a traceback `"scope"("file":3:4)`.
-/// They differ in the range only.
-static bool isFrame(NameLoc name) {
-  FileLoc position = dynCast<FileLoc>(name.child());
-  return position && position.isRange();
+/// Returns the position of a frame, or null. A frame is `"function"("file":3:4 to :9)`, a scope
+/// without a traceback `"scope"("file":3:4)`. They differ in the range only.
+static FileLoc frameOf(Location loc) {
+  NameLoc name = dynCast<NameLoc>(loc);
+  FileLoc position = dynCast<FileLoc>(name ? name.child() : loc);
+  return name && position && !position.isRange() ? FileLoc() : position;
 }
 
 const Provenance::Named &Provenance::named(Location loc, bool isCall) {
@@ -41,12 +42,6 @@ const Provenance::Named &Provenance::named(Location loc, bool isCall) {
   return *result;
 }
 
-/// Returns whether `call` is part of a traceback. Other call sites come from inlining.
-static bool isTraceback(CallSiteLoc call) {
-  NameLoc callee = dynCast<NameLoc>(call.callee());
-  return callee ? isFrame(callee) : bool(dynCast<FileLoc>(call.callee()));
-}
-
 Provenance::Parts Provenance::read(Location loc) {
   Parts parts;
   std::vector<Location> pending{loc};
@@ -55,7 +50,7 @@ Provenance::Parts Provenance::read(Location loc) {
     Location at = pending.back();
     pending.pop_back();
     NameLoc name = dynCast<NameLoc>(at);
-    bool isStackOfOne = name && at != loc && isFrame(name);
+    bool isStackOfOne = name && at != loc && frameOf(name);
     if (name) {
       // `"mul:"("jit(f)/mul"(...))` is a hint for profilers: the primitive's name, repeated.
       std::string_view text = name.name().str();
@@ -66,9 +61,10 @@ Provenance::Parts Provenance::read(Location loc) {
     } else if (FileLoc position = dynCast<FileLoc>(at)) {
       parts.source = parts.source ? parts.source : position;
     } else if (CallSiteLoc call = dynCast<CallSiteLoc>(at)) {
-      if (isTraceback(call)) {
-        parts.source = parts.source ? parts.source : findFile(call.callee());
-        break; // The callers are frames too.
+      // In a traceback, the callers are frames too. Other call sites come from inlining.
+      if (FileLoc frame = frameOf(call.callee())) {
+        parts.source = parts.source ? parts.source : frame;
+        break;
       }
       if (!calls.insert(call.opaque()).second)
         continue;
@@ -88,18 +84,17 @@ Provenance::Parts Provenance::read(Location loc) {
 
 Provenance::Named Provenance::parse(Location loc, bool isCall) {
   Parts parts = read(loc);
-  bool isShared = !isCall && parts.names.size() == 1;
-  Named result = isShared ? parseName(parts.names[0]) : parseNames(parts.names, isCall);
+  Named result;
+  if (isCall || parts.names.size() != 1) {
+    result = parseNames(parts.names, isCall);
+  } else { // Parsed once per name, because equations on several lines share names.
+    auto [named, isNew] = namedByName_.insert(parts.names[0].opaque());
+    if (isNew)
+      *named = parseNames(parts.names, isCall);
+    result = *named;
+  }
   result.origin.source = parts.source;
   return result;
-}
-
-/// Parsed once per name, because equations on several lines share names.
-const Provenance::Named &Provenance::parseName(Identifier name) {
-  auto [named, isNew] = namedByName_.insert(name.opaque());
-  if (isNew)
-    *named = parseNames({name}, /*isCall=*/false);
-  return *named;
 }
 
 Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, bool isCall) {

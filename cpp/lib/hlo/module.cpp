@@ -52,18 +52,39 @@ void Module::readComputation(std::string_view data) {
 
 void Module::readInstruction(std::string_view data, ById &byId) {
   Instruction made{{}, data, {}, {}, 0, computations.size(), {}, {}, 0, 0};
-  Unresolved read;
-  for (wire::Message message(data); message.next();)
-    readField(message, made, read);
-  made.opName = wire::bytesIn(read.metadata, fields::metadata::kOpName);
-  made.opcode = numberOf(read.opcode);
+  using namespace fields::instruction;
+  std::string_view opcode;
+  int64_t id = 0;
+  Numbers operands, called;
+  for (wire::Message field(data); field.next();) {
+    int number = field.field();
+    if (number == kOpcode)
+      opcode = field.bytes();
+    else if (number == kShape)
+      made.shape = field.bytes();
+    else if (number == kMetadata)
+      made.opName = wire::bytesIn(field.bytes(), fields::metadata::kOpName);
+    else if (number == kFrontendAttributes)
+      made.attributes = field.bytes();
+    else if (number == kParameterNumber || number == kTupleIndex)
+      made.index = size_t(field.number());
+    else if (number == kChannelId)
+      made.channel = field.number();
+    else if (number == kId)
+      id = field.number();
+    else if (number == kOperandIds)
+      field.appendNumbers(operands);
+    else if (number == kCalledIds)
+      field.appendNumbers(called);
+  }
+  made.opcode = numberOf(opcode);
   // Operands come before their users, and computations before their callers.
-  made.operands.reserve(read.operands.size());
-  for (int64_t operand : read.operands)
+  made.operands.reserve(operands.size());
+  for (int64_t operand : operands)
     made.operands.push_back(at(byId, operand));
-  for (int64_t computation : read.called)
+  for (int64_t computation : called)
     made.called.push_back(at(byId_, computation));
-  *byId.insert(uint64_t(read.id)).first = instructions.size();
+  *byId.insert(uint64_t(id)).first = instructions.size();
   instructions.push_back(std::move(made));
 }
 
@@ -72,41 +93,6 @@ size_t Module::numberOf(std::string_view opcode) {
   if (isNew)
     kinds_.emplace_back(opcode);
   return known->second;
-}
-
-void Module::readField(const wire::Message &message, Instruction &made, Unresolved &read) {
-  switch (message.field()) {
-  case fields::instruction::kOpcode:
-    read.opcode = message.bytes();
-    break;
-  case fields::instruction::kShape:
-    made.shape = message.bytes();
-    break;
-  case fields::instruction::kMetadata:
-    read.metadata = message.bytes();
-    break;
-  case fields::instruction::kParameterNumber:
-  case fields::instruction::kTupleIndex:
-    made.index = size_t(message.number());
-    break;
-  case fields::instruction::kChannelId:
-    made.channel = message.number();
-    break;
-  case fields::instruction::kId:
-    read.id = message.number();
-    break;
-  case fields::instruction::kOperandIds:
-    message.appendNumbers(read.operands);
-    break;
-  case fields::instruction::kCalledIds:
-    message.appendNumbers(read.called);
-    break;
-  case fields::instruction::kFrontendAttributes:
-    made.attributes = message.bytes();
-    break;
-  default: // a field that hlotag does not use
-    break;
-  }
 }
 
 void Module::findCallers() {

@@ -49,9 +49,7 @@ public:
     return found;
   }
   const Entries &entries(int64_t number) const { return program_.entries[at(number).entries]; }
-  const Numbers &dimensions(int64_t number) const {
-    return program_.dimensions[at(number).dimensions];
-  }
+  const Numbers &dimensions(int64_t number) const { return at(number).dimensions; }
   uint64_t numElements(int64_t number) const { return hlo::numElements(dimensions(number)); }
   const Kind &kind(int64_t number) const { return program_.kinds[at(number).kind]; }
   /// Returns whether an operation runs others: a call, a loop, a `shard_map`.

@@ -29,16 +29,8 @@ private:
   ir::PointerMap<size_t> known_;
 };
 
-/// The first result of an operation or null, told apart by type.
-struct FirstResult {
-  explicit FirstResult(ir::Operation op)
-      : value(op.results().empty() ? ir::Value() : op.results()[0]) {}
-  const void *opaque() const { return value ? value.type().ptr : nullptr; }
-  ir::Value value;
-};
-
-Numbers firstDimensions(const FirstResult &result) {
-  Numbers sizes = result.value ? result.value.shape() : Numbers();
+Numbers firstDimensions(ir::Operation op) {
+  Numbers sizes = op.results().empty() ? Numbers() : op.results()[0].shape();
   for (int64_t &size : sizes)
     size = std::max<int64_t>(size, -1); // Dynamic sizes are negative.
   return sizes;
@@ -96,7 +88,6 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
   program.token = token;
   Table kinds(program.kinds, [](ir::Identifier name) { return Kind(name.str()); });
   Table entries(program.entries, textEntries);
-  Table dimensions(program.dimensions, firstDimensions);
   ir::PointerMap<size_t> places;
   for (size_t i = 0; i < flow.size(); ++i) {
     ir::Operation op = operations[i + 1].op;
@@ -108,7 +99,7 @@ Program Program::ofOperations(MlirOperation module, std::string_view token, bool
     Operation &made = program.operations.emplace_back();
     made.kind = kinds[operations[i + 1].name];
     made.entries = entries[op.attr(ir::kFrontendAttributes)];
-    made.dimensions = dimensions[FirstResult(op)];
+    made.dimensions = firstDimensions(op);
     made.operands = numbersOf(flow.operands(i));
     made.place = *place;
     made.value = values[i];
@@ -131,10 +122,10 @@ Program Program::ofInstructions(const Module &module, const Numbers &numbers) {
       continue;
     size_t number = program.operations.size();
     Operation &made = program.operations.emplace_back();
-    made.kind = made.entries = made.dimensions = made.place = made.value = number;
+    made.kind = made.entries = made.place = made.value = number;
+    made.dimensions = module.dimensions(i);
     program.kinds.push_back(module.kind(i));
     program.entries.push_back(module.attributes(i));
-    program.dimensions.push_back(module.dimensions(i));
     for (size_t operand : module.instructions[i].operands)
       made.operands.push_back(numberOf(operand));
   }

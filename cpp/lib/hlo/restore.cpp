@@ -124,32 +124,18 @@ private:
   /// Returns by key the value on most of the work in a fusion, if that is more than what has none.
   /// Instructions without an operation do not count, as in a profile.
   Entries findInside(size_t fusion) {
-    size_t body = elementAt(module_.instructions[fusion].called, 0);
-    std::vector<std::pair<const Entries *, uint64_t>> parts; // By entries, in the body's order.
-    std::map<const Entries *, size_t> places;
-    uint64_t all = 0;
+    const Module::Computation &body = bodyOf(fusion);
     bool isIdle = true; // Then all count alike.
-    for (size_t i = module_.computations[body].begin; i < module_.computations[body].end; ++i)
+    for (size_t i = body.begin; i < body.end; ++i)
       isIdle = isIdle && (ids_[i].empty() || effort(i) == 0);
-    for (size_t i = module_.computations[body].begin; i < module_.computations[body].end; ++i) {
+    std::map<std::string_view, std::vector<std::pair<std::string_view, uint64_t>>> byKey;
+    uint64_t all = 0;
+    for (size_t i = body.begin; i < body.end; ++i) {
       if (ids_[i].empty() || module_.kind(i).is(kParameter))
         continue;
       uint64_t work = isIdle ? 1 : effort(i);
-      const Entries *entries = &give(i);
-      auto [place, isNew] = places.try_emplace(entries, parts.size());
-      if (isNew)
-        parts.emplace_back(entries, 0);
-      parts[place->second].second += work;
       all += work;
-    }
-    return findLargest(parts, all);
-  }
-
-  static Entries findLargest(const std::vector<std::pair<const Entries *, uint64_t>> &parts,
-                             uint64_t all) {
-    std::map<std::string_view, std::vector<std::pair<std::string_view, uint64_t>>> byKey;
-    for (auto [entries, work] : parts)
-      for (const auto &[key, value] : *entries) {
+      for (const auto &[key, value] : give(i)) {
         auto &values = byKey[key];
         auto found = std::find_if(values.begin(), values.end(),
                                   [&, &text = value](auto &each) { return each.first == text; });
@@ -157,6 +143,7 @@ private:
           found = values.insert(found, {value, 0});
         found->second += work;
       }
+    }
     Entries largest;
     for (auto &[key, values] : byKey) {
       uint64_t without = all;
@@ -177,11 +164,13 @@ private:
     if (!module_.kind(i).is(kFusion))
       return work_[i].effort();
     uint64_t sum = 0;
-    const Module::Computation &body =
-        module_.computations[elementAt(module_.instructions[i].called, 0)];
-    for (size_t inner = body.begin; inner < body.end; ++inner)
+    for (size_t inner = bodyOf(i).begin; inner < bodyOf(i).end; ++inner)
       sum += effort(inner);
     return sum;
+  }
+
+  const Module::Computation &bodyOf(size_t fusion) const {
+    return module_.computations[elementAt(module_.instructions[fusion].called, 0)];
   }
 
   const Decision &decide(size_t i) {

@@ -24,14 +24,6 @@ std::string_view toString(Severity severity) {
   return names[size_t(severity)];
 }
 
-std::string Diagnostic::str() const {
-  std::string text = location.empty() ? "" : location + ": ";
-  text.append(toString(severity)).append(": ").append(message);
-  for (const Diagnostic &note : notes)
-    text.append("\n").append(note.str());
-  return text;
-}
-
 Diagnostic makeDiagnostic(Severity severity, Location location, std::string message) {
   Diagnostic result;
   result.severity = severity;

@@ -28,14 +28,11 @@ bool isUnset(Attribute value) {
   return text && text.value() == "hlotag.unset";
 }
 
-Attribute unsetValue(MlirContext context) {
-  return ArrayAttr::get(context, {StringAttr::get(context, "hlotag.unset")});
-}
-
 DictionaryAttr unset(MlirContext context, DictionaryAttr entries) {
+  Attribute value = ArrayAttr::get(context, {StringAttr::get(context, "hlotag.unset")});
   std::vector<NamedAttribute> result;
   for (NamedAttribute entry : entries)
-    result.push_back({entry.name, unsetValue(context)});
+    result.push_back({entry.name, value});
   return DictionaryAttr::get(context, result);
 }
 

@@ -26,22 +26,13 @@ Location replaceParts(Location loc, const std::vector<Location> &parts) {
 }
 
 FileLoc findFile(Location loc) {
-  // Iterative: call sites are as deep as the user's stack. Parts may be shared.
-  std::vector<Location> pending{loc};
-  PointerMap<bool> seen;
-  while (!pending.empty()) {
-    Location at = pending.back();
-    pending.pop_back();
-    if (!at)
-      continue;
-    if (FileLoc file = dynCast<FileLoc>(at))
-      return file;
-    std::vector<Location> parts = partsOf(at);
-    if (parts.size() > 1 && !seen.insert(at.opaque()).second)
-      continue;
-    pending.insert(pending.end(), parts.rbegin(), parts.rend());
-  }
-  return {};
+  LocationMap<FileLoc> files;
+  return files.of(loc, [&](Location at) {
+    FileLoc found = dynCast<FileLoc>(at);
+    for (Location part : partsOf(at))
+      found = found ? found : files.at(part);
+    return found;
+  });
 }
 
 /// Writes control characters, which marks have, as two hexadecimal digits, as MLIR does.

@@ -21,6 +21,7 @@ OpIds::OpIds(MlirContext context) {
   symName = get("sym_name");
   frontendAttributes = get(kFrontendAttributes);
   tags = get("hlotag.tags");
+  derived = get(kDerived);
 }
 
 bool OpIds::hasBody(const OpList::Item &item) const {

@@ -44,13 +44,12 @@ bool Rewriter::setLocation(Operation op, Location location) {
   return true;
 }
 
-bool Rewriter::setLocation(Value blockArgument, Location location) {
+void Rewriter::setLocation(Value blockArgument, Location location) {
   Location former = blockArgument.location();
   if (former == location)
-    return false;
+    return;
   journal_.push_back({Kind::ArgLocation, blockArgument.opaque(), former.opaque(), nullptr});
   capi::fn().mlirBlockArgumentSetLocation(blockArgument.raw(), location.raw());
-  return true;
 }
 
 Operation Rewriter::insert(OwnedOperation op, Block block, Operation before) {

@@ -74,22 +74,20 @@ DictionaryAttr TagWriter::record(const Reason &reason) {
   return DictionaryAttr::get(rewriter_.context(), fields);
 }
 
-DictionaryAttr TagWriter::merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite) {
+DictionaryAttr TagWriter::merge(DictionaryAttr existing, DictionaryAttr entries) {
   if (!entries || entries.empty() || existing == entries)
     return existing;
   if (!existing)
     return entries;
   std::vector<NamedAttribute> result;
   for (NamedAttribute entry : existing)
-    if (!overwrite || !entries.lookup(entry.name.str()))
-      result.push_back(entry);
+    result.push_back(entry);
   for (NamedAttribute entry : entries)
-    if (overwrite || !existing.lookup(entry.name.str()))
+    if (!existing.lookup(entry.name.str()))
       result.push_back(entry);
   // Avoids a look-up in MLIR: the dictionary with all entries exists.
-  DictionaryAttr winner = overwrite ? entries : existing;
-  return result.size() == size_t(winner.size()) ? winner
-                                                : DictionaryAttr::get(rewriter_.context(), result);
+  bool isAll = result.size() == size_t(existing.size());
+  return isAll ? existing : DictionaryAttr::get(rewriter_.context(), result);
 }
 
 } // namespace hlotag::ir

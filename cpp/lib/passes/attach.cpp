@@ -40,8 +40,7 @@ std::vector<analysis::RuleName> namesOf(const std::vector<Rule> &rules) {
 class Attacher {
 public:
   Attacher(PassContext &ctx, std::vector<Rule> rules)
-      : ctx_(ctx), rules_(std::move(rules)),
-        derived_(ir::Identifier::get(ctx.context(), ir::kDerived)), writer_(ctx, namesOf(rules_)) {
+      : ctx_(ctx), rules_(std::move(rules)), writer_(ctx, namesOf(rules_)) {
     analysis::Provenance &provenance = findOrigins();
     auto dependsOnPhase = [&](ir::Operation op, ir::Operation function) {
       return this->dependsOnPhase(op, function);
@@ -137,10 +136,10 @@ private:
         continue;
       ir::DictionaryAttr own = entriesFor(rule, subject);
       match.rules.insert(match.rules.begin(), {index, 0, own});
-      forward = ctx_.tags().merge(forward, own, /*overwrite=*/true);
+      forward = ctx_.tags().merge(own, forward);
       ir::DictionaryAttr derived = rule.bind(ctx_.context(), rule.grad, subject);
       derived = ctx_.tags().merge(derived, ir::unset(ctx_.context(), own));
-      match.derived = ctx_.tags().merge(match.derived, derived, /*overwrite=*/true);
+      match.derived = ctx_.tags().merge(derived, match.derived);
     }
     if (subject.isTransposed || match.derived == forward)
       match.derived = {};
@@ -152,12 +151,11 @@ private:
     writer_.add(op, match.rules);
     // Derived operations get nothing for keys that the operation had before.
     if (ir::DictionaryAttr derived = ctx_.tags().remove(match.derived, before))
-      ctx_.rewriter().setAttr(op, derived_, derived);
+      ctx_.rewriter().setAttr(op, ctx_.ids().derived, derived);
   }
 
   PassContext &ctx_;
   std::vector<Rule> rules_;
-  ir::Identifier derived_;
   transforms::RuleWriter writer_;
   // Found anew where a function is split by phase.
   std::unique_ptr<analysis::Provenance> provenance_;

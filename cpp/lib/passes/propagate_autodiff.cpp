@@ -263,7 +263,7 @@ private:
         addArguments(calls.functions()[function].op);
     } else if (isSite(user)) {
       addArguments(user);
-    } else if (const size_t *function = functions_.find(user.parent().opaque())) {
+    } else if (const size_t *function = calls.find(user.parent())) {
       for (size_t site : calls.functions()[*function].callers)
         addResult(calls.callSites()[site].op);
       return !calls.functions()[*function].callers.empty();
@@ -283,14 +283,10 @@ private:
   ir::PointerMap<bool> isNeeded_;    // by forward operation
   ir::PointerMap<bool> floats_;      // by type
   ir::PointerMap<bool> loopSources_; // by source
-  ir::PointerMap<size_t> functions_; // by operation
 };
 
 Expressions::Expressions(PassContext &ctx, const ir::OpList &operations)
     : ctx_(ctx), ids_(ctx.ids()), provenance_(operations) {
-  const CallGraph &calls = provenance_.calls();
-  for (size_t i = 0; i < calls.functions().size(); ++i)
-    *functions_.insert(calls.functions()[i].op.opaque()).first = i;
   std::vector<Operation> forward;
   ir::PointerMap<Operation> atLocation; // an operation there that has entries
   for (size_t i = 1; i < operations.size();) {

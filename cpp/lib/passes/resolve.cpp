@@ -49,13 +49,14 @@ struct Tag {
   std::vector<RuleEntries> rules;
   Columns all; ///< `own`, and the entries of rules for all operations
 
-  /// Whether operations of the user's backward rules get other entries than forward ones.
-  bool hasCustom() const {
-    auto differs = [](const Columns &columns) { return columns[Custom] != columns[Forward]; };
-    return differs(own) || std::any_of(rules.begin(), rules.end(), [&](const RuleEntries &rule) {
-             return differs(rule.entries);
-           });
+  /// Whether operations of `phase` get other entries than forward ones.
+  bool differs(TagPhase phase) const {
+    auto isOther = [&](const RuleEntries &rule) {
+      return rule.entries[phase] != rule.entries[Forward];
+    };
+    return own[phase] != own[Forward] || std::any_of(rules.begin(), rules.end(), isOther);
   }
+  bool dependsOnPhase() const { return differs(Custom) || differs(Derived) || differs(Remat); }
 
   /// The tag of operations that were bound in a backward rule within this tag's: all are derived.
   Tag settled() const {
@@ -144,21 +145,19 @@ TagTable readTagTable(MlirContext context, ir::Operation module, ir::TagWriter &
   return table;
 }
 
-/// A location without its marks, and their entries. Computed once per distinct location.
+/// A location without its marks, and their tags. Computed once per distinct location.
 struct Resolved {
-  ir::Location stripped;    ///< the location itself if it has no mark
-  Columns inner;            ///< of the marks up to that of `tag`
-  const Tag *tag = nullptr; ///< of the innermost mark with rules, or null
-  Columns outer;            ///< of the marks around that one
+  ir::Location stripped;         ///< the location itself if it has no mark
+  std::vector<const Tag *> tags; ///< innermost first
 
   bool dependsOnPhase() const {
-    auto differs = [](const Columns &columns) {
-      return std::any_of(columns.begin(), columns.end(),
-                         [&](ir::DictionaryAttr other) { return other != columns[Forward]; });
-    };
-    return differs(inner) || differs(outer) ||
-           (tag && std::any_of(tag->rules.begin(), tag->rules.end(),
-                               [&](const RuleEntries &rule) { return differs(rule.entries); }));
+    return std::any_of(tags.begin(), tags.end(),
+                       [](const Tag *tag) { return tag->dependsOnPhase(); });
+  }
+  /// Adds a tag around the others. One that is there already changes nothing.
+  void add(const Tag *tag) {
+    if (std::find(tags.begin(), tags.end(), tag) == tags.end())
+      tags.push_back(tag);
   }
 };
 
@@ -178,12 +177,13 @@ private:
   Resolved compute(ir::Location loc) {
     if (auto name = ir::dynCast<ir::NameLoc>(loc))
       return resolveName(name, resolved_.at(name.child()));
-    Resolved result{loc, {}, nullptr, {}};
+    Resolved result{loc, {}};
     std::vector<ir::Location> parts = ir::partsOf(loc);
     bool isMarked = false;
     for (ir::Location &part : parts) {
       const Resolved &inner = resolved_.at(part);
-      enclose(result, inner);
+      for (const Tag *tag : inner.tags)
+        result.add(tag);
       isMarked |= inner.stripped != part;
       part = inner.stripped;
     }
@@ -203,15 +203,16 @@ private:
     }
     if (!parsed.error.empty())
       throw ir::IRError(parsed.error, loc.raw());
-    Resolved result{child.stripped, {}, nullptr, {}};
+    Resolved result{child.stripped, {}};
     bool isSettled = false;
     for (auto mark = parsed.marks.rbegin(); mark != parsed.marks.rend(); ++mark) {
       if (*mark == analysis::kNoTag)
         isSettled = true;
       else
-        enclose(result, resolved(tagOf(loc, *mark, isSettled)));
+        result.add(&tagOf(loc, *mark, isSettled));
     }
-    enclose(result, child);
+    for (const Tag *tag : child.tags)
+      result.add(tag);
     if (!parsed.stripped.empty())
       result.stripped = ir::NameLoc::get(parsed.stripped, child.stripped);
     return result;
@@ -224,28 +225,6 @@ private:
                       ctx_.ids().tags.str(), "', which has ", std::to_string(tags_.size())}),
           loc.raw());
     return isSettled ? settled_[mark] : tags_[mark];
-  }
-
-  /// As a location with one mark.
-  static Resolved resolved(const Tag &tag) {
-    return {{}, tag.own, tag.rules.empty() ? nullptr : &tag, {}};
-  }
-  void merge(Columns &columns, const Columns &more) {
-    for (size_t phase = 0; phase < kPhases; ++phase)
-      columns[phase] = ctx_.tags().merge(columns[phase], more[phase]);
-  }
-  /// Adds the marks of `around`, which are around those of `result`.
-  void enclose(Resolved &result, const Resolved &around) {
-    if (!result.tag) {
-      merge(result.inner, around.inner);
-      result.tag = around.tag;
-      result.outer = around.outer;
-      return;
-    }
-    merge(result.outer, around.inner);
-    if (around.tag)
-      merge(result.outer, around.tag->all);
-    merge(result.outer, around.outer);
   }
 
   PassContext &ctx_;
@@ -286,12 +265,9 @@ private:
         addEntries(item.op, item.name, resolved);
       ctx_.rewriter().setLocation(item.op, resolved.stripped);
     }
-    if (!item.hasRegions)
-      return;
-    for (ir::Region region : item.op.regions())
-      for (ir::Block block : region.blocks())
-        for (ir::Value argument : block.arguments())
-          ctx_.rewriter().setLocation(argument, locations_.resolve(argument.location()).stripped);
+    if (item.hasRegions)
+      ctx_.rewriter().changeArgumentLocations(
+          item.op, [&](ir::Location at) { return locations_.resolve(at).stripped; });
   }
 
   TagPhase phaseOf(ir::Operation op) {
@@ -307,12 +283,14 @@ private:
     TagPhase phase = phaseOf(op);
     std::string_view step =
         phase <= Custom ? "tag of the program" : "tag of the program, derived by autodiff";
-    if (resolved.inner[phase])
-      ctx_.tags().add(op, resolved.inner[phase], {step});
-    if (resolved.tag)
-      addOfRules(op, name, resolved.tag->rules, phase);
-    if (resolved.outer[phase])
-      ctx_.tags().add(op, resolved.outer[phase], {step});
+    bool hasRules = false; // of a tag; those of outer ones for some operations do not count
+    for (const Tag *tag : resolved.tags) {
+      if (ir::DictionaryAttr entries = (hasRules ? tag->all : tag->own)[phase])
+        ctx_.tags().add(op, entries, {step});
+      if (!hasRules && !tag->rules.empty())
+        addOfRules(op, name, tag->rules, phase);
+      hasRules |= !tag->rules.empty();
+    }
   }
 
   void addOfRules(ir::Operation op, ir::Identifier name, const std::vector<RuleEntries> &rules,
@@ -345,11 +323,10 @@ public:
     if (!ctx.module().hasAttr(ctx.ids().tags.str()))
       return;
     TagTable table = readTagTable(ctx.context(), ctx.module(), ctx.tags());
-    bool dependOnPhase = std::any_of(table.tags.begin(), table.tags.end(), [](const Tag &tag) {
-      return Resolved{{}, tag.all, &tag, {}}.dependsOnPhase();
-    });
+    bool dependOnPhase = std::any_of(table.tags.begin(), table.tags.end(),
+                                     [](const Tag &tag) { return tag.dependsOnPhase(); });
     bool ofCustom = std::any_of(table.tags.begin(), table.tags.end(),
-                                [](const Tag &tag) { return tag.hasCustom(); });
+                                [](const Tag &tag) { return tag.differs(Custom); });
     std::optional<analysis::Provenance> provenance;
     if (dependOnPhase || ctx.tags().recordsOrigins())
       provenance.emplace(ctx.operations());

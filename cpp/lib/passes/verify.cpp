@@ -19,8 +19,7 @@ using namespace pass;
 
 class Verifier {
 public:
-  Verifier(PassContext &ctx, bool warns)
-      : ctx_(ctx), warns_(warns), derived_(ir::Identifier::get(ctx.context(), ir::kDerived)) {}
+  Verifier(PassContext &ctx, bool warns) : ctx_(ctx), warns_(warns) {}
 
   void run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
@@ -78,7 +77,7 @@ private:
         ctx_.tags().set(op, final);
       hasGroups_ |= checked.isInGroup;
     }
-    ctx_.rewriter().removeAttr(op, derived_);
+    ctx_.rewriter().removeAttr(op, ctx_.ids().derived);
   }
 
   const Checked &check(ir::Operation op, ir::Attribute attr) {
@@ -132,10 +131,8 @@ private:
     };
     for (const ir::OpList::Item &item : ctx_.operations()) {
       ctx_.rewriter().setLocation(item.op, renamed.of(item.op.location(), unescape));
-      for (ir::Region region : item.op.regions())
-        for (ir::Block block : region.blocks())
-          for (ir::Value argument : block.arguments())
-            ctx_.rewriter().setLocation(argument, renamed.of(argument.location(), unescape));
+      ctx_.rewriter().changeArgumentLocations(
+          item.op, [&](ir::Location at) { return renamed.of(at, unescape); });
     }
     ctx_.rewriter().removeAttr(ctx_.module(),
                                ir::Identifier::get(ctx_.context(), analysis::kEscaped));
@@ -191,7 +188,6 @@ private:
 
   PassContext &ctx_;
   bool warns_;
-  ir::Identifier derived_;
   size_t numReports_[2] = {}; // warnings and errors
   bool hasGroups_ = false;
   ir::PointerMap<Checked> entries_;

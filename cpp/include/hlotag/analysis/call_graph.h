@@ -6,6 +6,7 @@
 #include "hlotag/ir/ir.h"
 
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -52,6 +53,8 @@ public:
 
   /// Returns the index of the function `name`, or `kNone`.
   size_t find(std::string_view name) const;
+  /// Returns the index of the function `op`; null for other operations.
+  const size_t *find(ir::Operation op) const { return byOp_.find(op.opaque()); }
 
   /// All functions, callees before callers except in a cycle of calls.
   std::vector<size_t> calleesFirst() const;
@@ -66,7 +69,15 @@ private:
   std::vector<Function> functions_;
   std::vector<CallSite> callSites_;
   std::unordered_map<std::string_view, size_t> byName_;
+  ir::PointerMap<size_t> byOp_;
   ir::PointerMap<size_t> bySymbol_; // by symbol reference, which MLIR uniques
 };
+
+/// Returns the nodes from 0 to `size`, each after its successors, except round a cycle. `next`
+/// returns the successor of a node at a position, the node itself to pass over the position, or
+/// nothing at the end. Not recursive: a chain may be as long as the program.
+std::vector<size_t>
+successorsFirst(size_t size,
+                const std::function<std::optional<size_t>(size_t node, size_t position)> &next);
 
 } // namespace hlotag::analysis

@@ -83,7 +83,6 @@ private:
   const Named &named(ir::Location loc, bool isCall = false);
   Named parse(ir::Location loc, bool isCall);
   Parts read(ir::Location loc);
-  const Named &parseName(ir::Identifier name);
   Named parseNames(const std::vector<ir::Identifier> &names, bool isCall);
   const Origin &findComposed(const Context &context, const Named &name);
   Origin compose(const Origin &outer, const Origin &inner);

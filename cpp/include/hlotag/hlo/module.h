@@ -85,19 +85,11 @@ public:
 
 private:
   using ById = ir::FlatMap<uint64_t, size_t>;
-  /// Fields of an instruction that refer to others by id, or are parsed after all fields are read.
-  struct Unresolved {
-    std::string_view opcode, metadata;
-    int64_t id = 0;
-    Numbers operands, called;
-  };
-
   size_t findSource(size_t instruction, int depth) const;
   std::optional<size_t> elementOf(size_t made, size_t index, int depth) const;
   void readComputation(std::string_view data);
   void readInstruction(std::string_view data, ById &byId);
   size_t numberOf(std::string_view opcode);
-  static void readField(const wire::Message &message, Instruction &made, Unresolved &read);
   void findCallers();
 
   std::vector<Kind> kinds_;

@@ -27,12 +27,13 @@ struct Program {
     size_t number = 0;
   };
   struct Operation {
-    size_t kind, entries, dimensions; ///< indices in the tables below
-    Numbers operands; ///< operations that compute the operands; `kNone` for arguments of the
-                      ///< program and of regions
-    Numbers helpers;  ///< earlier operations with this number in their names
-    size_t place;     ///< equal if the locations are equal apart from their names
-    size_t value;     ///< equal if the operations compute the same from the same operands
+    size_t kind, entries; ///< indices in the tables below
+    Numbers dimensions;   ///< of the first result; -1 if dynamic
+    Numbers operands;     ///< operations that compute the operands; `kNone` for arguments of the
+                          ///< program and of regions
+    Numbers helpers;      ///< earlier operations with this number in their names
+    size_t place;         ///< equal if the locations are equal apart from their names
+    size_t value;         ///< equal if the operations compute the same from the same operands
     std::vector<Argument> arguments; ///< by operand: the function's argument that it is, if any
     int64_t callee = kNone;          ///< the function that a call calls
   };
@@ -55,7 +56,6 @@ struct Program {
 
   std::vector<Kind> kinds; ///< by name with dialect, or by opcode of instructions
   std::vector<Entries> entries;
-  std::vector<Numbers> dimensions; ///< of first results; -1 if dynamic
 };
 
 } // namespace hlotag::hlo

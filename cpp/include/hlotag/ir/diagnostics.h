@@ -25,9 +25,6 @@ struct Diagnostic {
   std::string location; ///< as in messages: `file:line:column` or `"name"`; empty if unknown
   std::string message;
   std::vector<Diagnostic> notes;
-
-  /// `location: severity: message`, with each note on a line of its own.
-  std::string str() const;
 };
 
 /// Collects the diagnostics that this thread emits in `context`, instead of printing them.

@@ -29,7 +29,6 @@ bool isCarriedKey(std::string_view key);
 
 /// The sentinel `["hlotag.unset"]`, in flight only: the key was removed from this operation, and
 /// callers, regions and outer scopes must not restore it.
-Attribute unsetValue(MlirContext context);
 bool isUnset(Attribute value);
 /// Returns the sentinel for each key of `entries`, which may be null.
 DictionaryAttr unset(MlirContext context, DictionaryAttr entries);

@@ -33,7 +33,7 @@ public:
 #include "hlotag/ir/ops.def"
 
   // Attributes
-  Identifier symName, frontendAttributes, tags;
+  Identifier symName, frontendAttributes, tags, derived;
 
   /// Returns whether `fact` is known of operations called `name`.
   bool is(Identifier name, OpFact fact) const { return (rowOf(name).facts & fact) != 0; }

@@ -25,7 +25,13 @@ public:
   bool setAttr(Operation op, Identifier name, Attribute value);
   bool removeAttr(Operation op, Identifier name) { return setAttr(op, name, Attribute()); }
   bool setLocation(Operation op, Location location);
-  bool setLocation(Value blockArgument, Location location);
+  /// Replaces the locations of the arguments of blocks in `op` by `change(location)`.
+  template <class Change> void changeArgumentLocations(Operation op, Change change) {
+    for (Region region : op.regions())
+      for (Block block : region.blocks())
+        for (Value argument : block.arguments())
+          setLocation(argument, change(argument.location()));
+  }
 
   /// Inserts `op` into `block` before `before`; at the end if `before` is null.
   Operation insert(OwnedOperation op, Block block, Operation before);
@@ -46,6 +52,8 @@ public:
   void commit() { journal_.clear(); }
 
 private:
+  void setLocation(Value blockArgument, Location location);
+
   enum class Kind : unsigned char { Attr, Location, ArgLocation, Insert };
   struct Change {
     Kind kind;

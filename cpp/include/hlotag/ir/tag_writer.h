@@ -47,8 +47,8 @@ public:
 
   // Of dictionaries, which may be null. The result is null if it has no entry.
 
-  /// Returns both merged.
-  DictionaryAttr merge(DictionaryAttr existing, DictionaryAttr entries, bool overwrite = false);
+  /// Returns both merged; of two values of a key, that of `existing`.
+  DictionaryAttr merge(DictionaryAttr existing, DictionaryAttr entries);
   /// Returns the entries of `a` whose key is not in `b`.
   DictionaryAttr remove(DictionaryAttr a, DictionaryAttr b) {
     return select(a, [&](NamedAttribute entry) { return !b || !b.lookup(entry.name.str()); });

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is a pass? A pass class looks like this:
-//
-//     class Strip final : public Pass {
-//     public:
-//       Strip() : Pass({"hlotag-strip", "HlotagStrip", "Remove frontend-attribute entries"}) {}
-//       void run(PassContext &ctx) override;
-//     private:
-//       Option<int64_t> limit{options(), "limit", "how many at most", 3};
-//     };
+// What is a pass, and what does it see of a run? `passes/strip.cpp` is a short one.
 #pragma once
 
 #include "hlotag/ir/ir.h"
