@@ -75,7 +75,7 @@ func.func @fine(%i: tensor<i32>, %x: tensor<f32>, %y: tensor<f32>) -> tensor<f32
   %1 = stablehlo.sine %y : tensor<f32>
   %2 = stablehlo.add %0, %1 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
   %3 = stablehlo.abs %2 : tensor<f32>
-  %4 = stablehlo.sine %3 {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
+  %4 = stablehlo.sine %3 {mhlo.frontend_attributes = {_scheduling_group_id = "2", keep_original_sequence_order_in_group = "false"}} : tensor<f32>
   %5 = stablehlo.sine %y {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
   %6 = stablehlo.abs %5 {mhlo.frontend_attributes = {_scheduling_group_id = "noop"}} : tensor<f32>
   %7 = stablehlo.abs %6 : tensor<f32>

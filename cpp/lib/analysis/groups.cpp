@@ -225,16 +225,18 @@ private:
         groups.insert(group.str());
     }
     conflicts.push_back(
-        {at, ir::concat({quote(at), " and the ", name, groups.size() > 1 ? " groups " : " group ",
-                         ir::join(groups, ", "), " depend on each other, from ",
-                         quoteAt(ops_[cycle.front()]), " to ", quoteAt(ops_[cycle.back()]),
-                         ". XLA runs a group as a whole, with calls inlined, and refuses this: tag "
-                         "what is between the members too, or give later members and other calls "
-                         "of one function another value"})});
+        {at,
+         ir::concat({quote(at), " and the ", name, groups.size() > 1 ? " groups " : " group ",
+                     ir::join(groups, ", "), " depend on each other, from ",
+                     quoteAt(ops_[cycle.front()]), " to ", quoteAt(ops_[cycle.back()]),
+                     (". XLA runs a group as a whole, with calls inlined, and refuses this: tag "
+                      "what is between the members too, or give later members and other calls "
+                      "of one function another value")})});
   }
 
   /// Reports groups of which only some members ask for an order.
   void checkOrder() {
+    auto isOrdered = [](Operation op) { return textOf(op, kGroupOrder) == "true"; };
     ir::PointerMap<Operation> firsts; // by group; null once reported
     for (Operation op : ops_) {
       Attribute group = groupOf(op, kSchedulingGroup);
@@ -243,13 +245,13 @@ private:
       auto [first, isNew] = firsts.insert(group.opaque());
       if (isNew)
         *first = op;
-      if (!*first || textOf(op, kGroupOrder) == textOf(*first, kGroupOrder))
+      if (!*first || isOrdered(op) == isOrdered(*first))
         continue;
       conflicts.push_back(
           {op, ir::concat({quote(op), " and ", quoteAt(*first), " are in the scheduling group ",
                            group.str(), ", and only one of them has '", kGroupOrder,
-                           "'. XLA's scheduler aborts the process unless all members have it or "
-                           "none: tag the group as a whole"})});
+                           ("'. XLA's scheduler aborts the process unless all members have it or "
+                            "none: tag the group as a whole")})});
       *first = Operation();
     }
   }
