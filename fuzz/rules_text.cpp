@@ -33,11 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       analysis::Paths paths;
       analysis::ScopeMatches scopes(paths);
       analysis::Subject subject{
-          "stablehlo.add", &scopes, paths.append(0, "a/b"), "/x/model.py", 3, 4, "main", false};
+          "stablehlo.add", scopes, paths.append(0, "a/b"), "/x/model.py", 3, 4, "main", false};
       fuzz::require(!rule.matches(subject) || rule.mayMatch(subject.opName),
                     "the quick test misses nothing");
     }
-  } catch (const analysis::FieldError &error) {
+  } catch (const ir::IRError &error) {
     fuzz::require(error.what()[0] != 0, "an error has a reason");
   }
   return 0;
