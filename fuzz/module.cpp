@@ -296,7 +296,7 @@ void check(MlirOperation module, const Steps &steps) {
   MlirOperation copy = capi::fn().mlirOperationClone(module);
   pass::RunResult result = pass::run(module, pipeline);
   std::string after = print(module);
-  std::string said = result.diagnostics.empty() ? "" : result.diagnostics.front().str();
+  std::string said = result.diagnostics.empty() ? "" : result.diagnostics.front().message;
   if (!result.ok) {
     fuzz::require(after == before, "a failure changes nothing", before);
     fuzz::require(!result.diagnostics.empty(), "a failure has a reason", before);
