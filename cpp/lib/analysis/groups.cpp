@@ -45,7 +45,7 @@ void peel(const Edges &to, const Edges &from, std::vector<bool> &isLeft) {
   for (Index node = 0; node < to.size(); ++node) {
     numLeft[node] = size_t(std::count_if(to[node].begin(), to[node].end(),
                                          [&](Index other) { return isLeft[other]; }));
-    if (numLeft[node] == 0)
+    if (numLeft[node] == 0 && isLeft[node])
       pending.push_back(node);
   }
   while (!pending.empty()) {
