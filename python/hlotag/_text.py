@@ -28,3 +28,11 @@ def in_bytes(size: int) -> str:
         if size >= factor:
             return f"{size / factor:.1f} {unit}"
     return f"{size} B"
+
+
+def in_work(flops: int, size: int) -> str:
+    """Formats work: `2.1 Gflop`; `4.0 KiB` if `flops` is 0; empty if both are 0."""
+    for prefix, factor in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if flops >= factor:
+            return f"{flops / factor:.3g} {prefix}flop"
+    return f"{flops} flop" if flops else in_bytes(size) if size else ""

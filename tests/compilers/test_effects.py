@@ -77,7 +77,7 @@ ROWS = {
     "offload": of_both(
         *(ONE, programs.offloaded, X, WEIGHTS),
         expected={
-            f"_xla_buffer_placement={place}": (CHANGED, f"1 move of 1.05 MB {way} the host's memory (S(5))")
+            f"_xla_buffer_placement={place}": (CHANGED, f"1 move of 1.0 MiB {way} the host's memory (S(5))")
             for place, way in (("pinned_host", "into"), ("device", "out of"))
         },
     ),
@@ -179,7 +179,7 @@ def test_an_offload_says_whether_it_saved_memory(compilers):
     }
     for text in found.values():
         tagged, _, untagged = text.partition("without the tags")
-        assert "3.15 MB on the host" in tagged or "2.1 MB on the host" in tagged
+        assert "3.0 MiB on the host" in tagged or "2.0 MiB on the host" in tagged
         assert "0 B on the host" in untagged
         before, after = (_megabytes(part) for part in (untagged, tagged))
         assert ("the device needs" in text) == (after >= before)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hlotag._text import in_bytes
-from hlotag.audits.cost import in_words
+from hlotag._text import in_bytes, in_work
 from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
 from hlotag.audits.memory import sum_rows
 from hlotag.audits.report import Reported
@@ -32,7 +31,7 @@ class Amounts(NamedTuple):
 
     def in_words(self) -> tuple[str, ...]:
         """Each amount with its unit."""
-        return in_words(self.flops, 0) or "0", *(in_bytes(amount) for amount in self[1:])
+        return in_work(self.flops, 0) or "0", *(in_bytes(amount) for amount in self[1:])
 
 
 @dataclass(frozen=True)

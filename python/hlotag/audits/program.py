@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hlotag._util.groups import group
-from hlotag.audits import cost
 from hlotag.audits.joined import Joined, Named
 from hlotag.audits.model import Op, OpTags, Origin, default_phase
 from hlotag.errors import ParseError
@@ -20,7 +19,7 @@ from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, opcode_of
 from hlotag.hlo.origins import RECORDS, Origins, walk
 from hlotag.hlo.restore import tags_of
-from hlotag.mlir.modules import SOURCE_NAME, undecodable_name
+from hlotag.mlir.modules import SOURCE_NAME, type_in_hlo, undecodable_name
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -157,7 +156,7 @@ def read(module: ir.Module, filename: str = "") -> Program:
         file = filename if file == SOURCE_NAME else file
         operands = _operands(operation, ids, calls)
         op = Op(op_of[number], operation.name, scope, functions[number], phase, file, line, operands)
-        op = op._replace(type=cost.type_of(operation))
+        op = op._replace(type=_type_of(operation))
         if FRONTEND in operation.attributes:
             tags[op.id] = _tags(operation, f"{file or filename}:{line}")
         ops.append(op)
@@ -176,6 +175,16 @@ def _moved(instructions: Iterable[Instruction]) -> set[str]:
                 found[operand.name] = operand
                 pending.append(operand)
     return found.keys() - {name for name, i in found.items() if i.opcode == "constant"}
+
+
+def _type_of(operation: ir.Operation) -> str:
+    """Element type and shape of the first result of an operation; empty if it has none."""
+    if not len(operation.results):
+        return ""
+    name, shape = type_in_hlo(operation.results[0].type)
+    text = f"{name}[{','.join('?' if size < 0 else str(size) for size in shape)}]" if name else str(operation.results[0].type)
+    more = len(operation.results) - 1
+    return f"{text} and {more} more" if more else text
 
 
 def _name_of(module: ir.Module) -> str:

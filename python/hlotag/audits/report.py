@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hlotag._text import count, list_some
+from hlotag._text import count, in_work, list_some
 from hlotag._util.groups import group
-from hlotag.audits import cost
 from hlotag.audits.grouping import Grouping, list_keys, make_reader, read_values, title_of
 from hlotag.audits.memory import Row, sum_rows
 from hlotag.audits.model import RANK, Effect, Findings, Op, Tag, TagState, Verdict
@@ -156,7 +155,7 @@ def _find_needing_attention(audit: Findings) -> Iterator[Problem]:
             line=first.op.line,
             count=len(tags),
             why=_why(audit, first),
-            effect=_effect(audit, first.key, len(ops), cost.in_words(flops, size)),
+            effect=_effect(audit, first.key, len(ops), in_work(flops, size)),
             advice=_advice(audit, first),
             by=first.by,
             tags=tuple(numbers),
@@ -245,7 +244,7 @@ def tag_row(tag: Tag) -> tuple[str, ...]:
     """The cells of `TAG_COLUMNS`."""
     op, on = tag.op, ", ".join(tag.op.fusions or tag.op.instructions)
     return (
-        str(tag.state), f"{tag.key}={tag.value}", op.phase, op.title, op.source or op.scope, on, cost.in_words(op.flops, op.bytes)
+        str(tag.state), f"{tag.key}={tag.value}", op.phase, op.title, op.source or op.scope, on, in_work(op.flops, op.bytes)
     )  # fmt: skip
 
 
@@ -263,7 +262,7 @@ def list_untagged_lines(audit: Findings) -> list[tuple[str, ...]]:
     lines = group(((op.file, op.line), op) for op in audit.ops if op.id not in tagged and (op.flops or op.bytes))
     rows = [(sum(op.flops for op in ops), sum(op.bytes for op in ops), ops) for ops in lines.values()]
     rows.sort(key=lambda row: row[:2], reverse=True)
-    return [(ops[0].source or "unknown", f"{len(ops)}", cost.in_words(flops, size), _scopes(ops)) for flops, size, ops in rows]
+    return [(ops[0].source or "unknown", f"{len(ops)}", in_work(flops, size), _scopes(ops)) for flops, size, ops in rows]
 
 
 def _scopes(ops: Sequence[Op]) -> str:

@@ -106,11 +106,6 @@ class Origins:
         """The numbers of the merged operations in an `op_name`, in order, without callers."""
         return self.program.read_name(op_name)[0]
 
-    def ids_and_calls(self, op_name: str) -> tuple[int, ...]:
-        """As `ids_of`, followed by the numbers of the inlined calls."""
-        ids, callers, _ = self.program.read_name(op_name)
-        return (*ids, *(n for n in callers if self.operations[n].name == "func.call"))
-
     def callers_of(self, op_name: str) -> set[int]:
         """The numbers of inlined calls in an `op_name`."""
         return set(self.program.read_name(op_name)[1])

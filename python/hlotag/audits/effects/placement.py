@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from hlotag._text import count, list_some
-from hlotag.audits.cost import in_words
+from hlotag._text import count, in_bytes, list_some
 from hlotag.audits.effects.schedule import (
     HOST_MEMORY,
     Member,
@@ -79,7 +78,7 @@ def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | 
     if not moves:
         return Seen(0, f"no move {where}{memory}", is_done=False)
     described = list_some([_describe(move, owners.get(move, ())) for move in moves], _LISTED)
-    size = in_words(0, sum(map(_count_moved_bytes, moves)))
+    size = in_bytes(sum(map(_count_moved_bytes, moves)))
     evidence = f"{count(len(moves), 'move')} of {size} {where} for {count(len(members), 'operation')}: {described}{memory}"
     if without and len(owners) == len(moves):
         places = dict.fromkeys(member.op.source or member.op.name for member in without)
@@ -88,9 +87,8 @@ def buffer(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | 
 
 
 def _describe_memory(memory: MemoryUse) -> str:
-    """`1.48 GB of temporary memory on the device, 134 MB on the host`."""
-    sizes = ((memory.device, "of temporary memory on the device"), (memory.host, "on the host"))
-    return ", ".join(f"{in_words(0, size) or '0 B'} {where}" for size, where in sizes)
+    """`1.4 GiB of temporary memory on the device, 128.0 MiB on the host`."""
+    return f"{in_bytes(memory.device)} of temporary memory on the device, {in_bytes(memory.host)} on the host"
 
 
 def add_saving(effect: Effect, tagged: Schedule, untagged: Schedule) -> Effect:
@@ -102,9 +100,7 @@ def add_saving(effect: Effect, tagged: Schedule, untagged: Schedule) -> Effect:
         return effect
     more = memory.device - without.device
     saved = (
-        f"the device needs {in_words(0, more)} more than without the tags"
-        if more
-        else "the device needs as much without the tags"
+        f"the device needs {in_bytes(more)} more than without the tags" if more else "the device needs as much without the tags"
     )
     return effect._replace(reason="; ".join(filter(None, (saved, effect.reason))))
 
@@ -128,7 +124,7 @@ def _returns(moves: Sequence[Instruction], schedule: Schedule) -> str:
             f"back after {shortest[0]} to {longest[0]} instructions that compute; {shortest[2]} to {shortest[3]} is the shortest"
         )
     _, _, end_name, back_name = at_once[0]
-    size = in_words(0, sum(stay[1] for stay in at_once))
+    size = in_bytes(sum(stay[1] for stay in at_once))
     come = "comes" if len(at_once) == 1 else "come"
     return (
         f"{len(at_once)} of {count(len(moves), 'value')} ({size}) {come} back at once: nothing computes between {end_name} and "

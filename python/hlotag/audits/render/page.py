@@ -12,10 +12,9 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote
 
-from hlotag._text import count
+from hlotag._text import count, in_work
 from hlotag._util.files import source_line
 from hlotag._util.groups import group
-from hlotag.audits.cost import in_words
 from hlotag.audits.listing import LISTED_COLUMNS, list_instructions, listed_row
 from hlotag.audits.model import EntryTags, Tag, TagState, by_entry, phases_in
 from hlotag.audits.render import memory
@@ -159,7 +158,7 @@ def _kernels(audit: Reported) -> Iterator[str]:
     for name, inside in found[:_KERNELS]:
         tags = dict.fromkeys(f"{key}={value}" for each in inside for key, value in each.tags.items())
         flops, size = (sum(getattr(each.instruction, amount) for each in inside) for amount in ("flops", "bytes"))
-        head = f"<code>{escape(name)}</code> {escape(in_words(flops, size))} <code>{escape(', '.join(tags))}</code>"
+        head = f"<code>{escape(name)}</code> {escape(in_work(flops, size))} <code>{escape(', '.join(tags))}</code>"
         rows = (map(escape, listed_row(each)) for each in inside[:_ROWS])
         yield f"<details><summary>{head}</summary>{_table(LISTED_COLUMNS, rows)}</details>"
     yield f"{_more(len(found), _KERNELS)}</section>" if found else ""
