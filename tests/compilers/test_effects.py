@@ -181,17 +181,17 @@ def test_an_offload_says_whether_it_saved_memory(compilers):
         tagged, _, untagged = text.partition("without the tags")
         assert "3.0 MiB on the host" in tagged or "2.0 MiB on the host" in tagged
         assert "0 B on the host" in untagged
-        before, after = (_megabytes(part) for part in (untagged, tagged))
+        before, after = (_bytes(part) for part in (untagged, tagged))
         assert ("the device needs" in text) == (after >= before)
     if jax.__version_info__ >= (0, 12):
         assert ("the device needs" in found["offloaded"]) == (PLATFORM == "tpu")
-        assert "MB more than without the tags" in found["offloaded_at_once"]
+        assert "iB more than without the tags" in found["offloaded_at_once"]
 
 
-def _megabytes(text):
+def _bytes(text):
     """The temporary memory of the device that an effect names."""
-    number, unit = re.findall(r"([\d.]+) ([kM]?)B of temporary memory on the device", text)[0]
-    return float(number) * {"": 1e-6, "k": 1e-3, "M": 1.0}[unit]
+    number, unit = re.findall(r"([\d.]+) (B|KiB|MiB) of temporary memory on the device", text)[0]
+    return float(number) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit]
 
 
 def test_a_broken_group(compilers):
