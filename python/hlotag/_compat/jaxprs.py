@@ -15,7 +15,7 @@ from jax._src import core, source_info_util
 from jax._src.core import Var
 from jax._src.source_info_util import NameStack, Scope, SourceInfo
 
-from hlotag._compat.tracing import VALUE_TAG, is_user_filename, without_wrapper
+from hlotag._compat.tracing import VALUE_TAG, is_user_filename, open_jaxpr, without_wrapper
 
 _JAXPRS = tuple({core.Jaxpr, getattr(core, "ClosedJaxpr", core.Jaxpr)})  # One class in 0.12.
 
@@ -71,14 +71,7 @@ class Mark:
 
 def equations_of(jaxpr: Any) -> Sequence[Any]:
     """The equations of a jaxpr, closed or not."""
-    return getattr(jaxpr, "jaxpr", jaxpr).eqns
-
-
-def with_equations(jaxpr: Any, equations: Sequence[Any]) -> Any:
-    """A copy of a jaxpr with other equations."""
-    inner = getattr(jaxpr, "jaxpr", jaxpr)
-    new = inner.replace(eqns=list(equations))
-    return new if inner is jaxpr else jaxpr.replace(jaxpr=new)
+    return open_jaxpr(jaxpr).eqns
 
 
 def inner_jaxprs(equation: Any) -> Iterator[Any]:

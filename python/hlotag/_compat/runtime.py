@@ -34,7 +34,6 @@ JaxlibClient, JaxlibCompileOptions = _jax.Client, _jax.CompileOptions
 JaxlibLoadedExecutable = _jax.LoadedExecutable
 DeviceAssignment, DeviceList = _jax.DeviceAssignment, _jax.DeviceList
 HloModule, XlaComputation = _hlo.HloModule, _hlo.XlaComputation
-parse_hlo = _hlo.hlo_module_from_text
 hlo_to_stablehlo = _jax.mlir.hlo_to_stablehlo
 make_cpu_client = xla_client.make_cpu_client
 ir_context = make_ir_context
@@ -206,4 +205,4 @@ def compile_module(module: ir.Module, options: Mapping[str, Any]) -> Any:
 
 def hlo_from_text(text: str) -> bytes:
     """Parses HLO text into a serialized `HloModuleProto`. JAX has no public name for XLA's parser."""
-    return parse_hlo(text).as_serialized_hlo_module_proto()
+    return _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()

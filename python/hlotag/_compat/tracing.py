@@ -7,7 +7,7 @@ public way to read or replace the metadata of an equation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,10 +73,6 @@ def with_metadata(context: Any, metadata: Metadata) -> Any:
     # context (mesh, compute type, ...) comes from the manager, whatever this JAX version keeps there.
     with context.manager, ambient_metadata_is(metadata):
         return core.JaxprEqnContext()
-
-
-def _name_stack() -> tuple:
-    return source_info_util.current_name_stack().stack
 
 
 def is_array(leaf: Any) -> bool:
@@ -155,7 +151,7 @@ def _find_returned_operand(primitive: Any, params: dict[str, Any], result: int) 
     """The number of the operand that an operation returns as a result; None if the operation computes the result."""
     primitive = without_wrapper(primitive)
     if primitive in _CALLS:
-        return _find_returned_argument(_open(params["jaxpr"]), result)
+        return _find_returned_argument(open_jaxpr(params["jaxpr"]), result)
     if primitive is lax.integer_pow_p:
         return 0 if params["y"] == 1 else None
     if primitive not in _NOTHING:
@@ -211,18 +207,14 @@ def _values_in(tracer: Any) -> Iterator[Any]:
 
 def _is_made_here(tracer: Any) -> bool:
     """Whether the equation of a jaxpr's tracer was made under all transformations of the calling code."""
-    stack = _source_of(_equation_of(tracer)).name_stack.stack
-    here, there = ([x for x in names if isinstance(x, source_info_util.Transform)] for names in (_name_stack(), stack))
+    stacks = source_info_util.current_name_stack(), _maker_of(tracer).source_info.name_stack
+    here, there = ([x for x in names.stack if isinstance(x, source_info_util.Transform)] for names in stacks)
     return there[: len(here)] == here
 
 
 def _is_recipe(equation: Any) -> bool:
     """Whether an element of `equations_of` is a tracer of the older partial evaluation."""
     return isinstance(equation, pe.JaxprTracer)
-
-
-def _source_of(equation: Any) -> Any:
-    return (equation.recipe if _is_recipe(equation) else equation).source_info
 
 
 # By file name: user code is outside JAX, the standard library and the libraries that registered themselves.
@@ -247,12 +239,18 @@ def _retag_if_inlined(params: dict[str, Any], update: Callable[[Any], Any]) -> d
     if getattr(inline, "name", inline) not in (True, "JAX_EARLY"):
         return params
     jaxpr = params["jaxpr"]
-    inner = _open(jaxpr)
-    retagged = inner.replace(eqns=[equation.replace(ctx=update(equation.ctx)) for equation in inner.eqns])
-    return params | {"jaxpr": retagged if inner is jaxpr else jaxpr.replace(jaxpr=retagged)}
+    retagged = [equation.replace(ctx=update(equation.ctx)) for equation in open_jaxpr(jaxpr).eqns]
+    return params | {"jaxpr": with_equations(jaxpr, retagged)}
 
 
-def _open(jaxpr: Any) -> Any:
+def with_equations(jaxpr: Any, equations: Sequence[Any]) -> Any:
+    """A copy of a jaxpr with other equations."""
+    inner = open_jaxpr(jaxpr)
+    new = inner.replace(eqns=list(equations))
+    return new if inner is jaxpr else jaxpr.replace(jaxpr=new)
+
+
+def open_jaxpr(jaxpr: Any) -> Any:
     """The jaxpr in a closed one. In 0.12, jaxprs have their own constants, and are their own `jaxpr`."""
     return getattr(jaxpr, "jaxpr", jaxpr)
 
@@ -287,7 +285,7 @@ def traces_in(jaxpr: Any) -> Iterator[str]:
     """The `name_trace` of a jaxpr and of its nested ones."""
     seen, left = set(), [jaxpr]
     while left:
-        at = _open(left.pop())
+        at = open_jaxpr(left.pop())
         if id(at) not in seen:
             seen.add(id(at))
             yield at.debug_info.func_src_info

@@ -68,23 +68,6 @@ def check_no_parameters(what: str, function: Any, given: Mapping[str, Any], inst
             )
 
 
-_RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-
-
-def check_decorated(function: Any, block: str, error: Error = ArgumentError) -> None:
-    """Raises if `function` cannot be decorated: its body must run within the call. `block` is the block as users write it."""
-    if not callable(function):
-        raise error(
-            f"expected a callable to decorate, got {show(function)}; in a class, write @classmethod, @staticmethod and "
-            "@property above"
-        )
-    if any(runs_later(function) for runs_later in _RUN_LATER):
-        raise error(
-            f"{getattr(function, '__qualname__', function)} is a generator or coroutine function: its body runs after the call, "
-            f"so after the end of the block; write `{block}` inside of it"
-        )
-
-
 def elements_of(what: str, value: Any) -> list[Any]:
     """The elements of an iterable; raises if `value` is not one."""
     try:

@@ -70,7 +70,7 @@ class Origins:
     def __init__(self, module: ir.Module, salt: str = "", *, every: bool = False):
         connection.ensure()
         self.module = module
-        self.token = _digest(module, salt)
+        self.token = hashlib.blake2b(to_bytecode(module), digest_size=8, key=salt.encode()).hexdigest()
         self.program = _core.number_operations(module, self.token, every=every)
 
     def __len__(self) -> int:
@@ -127,11 +127,6 @@ def place_of(name: str) -> tuple[str, str]:
     Returns the path of named scopes, and the phase: "forward", "backward", "recomputed", or "" outside of derivatives.
     """
     return _core.name_path(without_numbers(_CALL.sub("", name)) if "\x01" in name else name)
-
-
-def _digest(module: ir.Module, salt: str) -> str:
-    """A digest of the module with its locations."""
-    return hashlib.blake2b(to_bytecode(module), digest_size=8, key=salt.encode()).hexdigest()
 
 
 def _name_of(location: Any) -> str:

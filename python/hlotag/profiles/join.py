@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hlotag._text import count, list_some
+from hlotag.audits.model import Op
 from hlotag.profiles import clock, model, trace
 from hlotag.profiles.clock import Times
 from hlotag.profiles.model import Hot, Row, Transfer
@@ -189,10 +191,7 @@ def _transfer(program: Program, name: str, seconds: float, exposed: float, event
     parts = program.parts(name)
     if not parts:
         return transfer
-    op = program.served_by(parts[0].op)
-    tags = dict.fromkeys(f"{key}={value}" for key, values in program.values_by_work(name).items() for value in values)
-    about = {"operation": op.title, "phase": parts[0].phase, "file": op.file, "line": op.line, "tags": tuple(tags)}
-    return replace(transfer, **about)
+    return replace(transfer, **_about(program, name, program.served_by(parts[0].op), parts[0].phase))
 
 
 def _hot(program: Program, name: str, seconds: float, total: float, events: float) -> Hot:
@@ -200,10 +199,13 @@ def _hot(program: Program, name: str, seconds: float, total: float, events: floa
     hot = Hot(name, program.opcode(name), seconds, seconds / total if total else 0.0, events)
     if not parts:
         return hot
-    op = parts[0].op
-    tags = dict.fromkeys(f"{key}={value}" for key, values in program.values_by_work(name).items() for value in values)
-    about = {"operation": op.title, "more": len(parts) - 1, "phase": parts[0].phase, "file": op.file, "line": op.line}
-    return replace(hot, tags=tuple(tags), **about)
+    return replace(hot, more=len(parts) - 1, **_about(program, name, parts[0].op, parts[0].phase))
+
+
+def _about(program: Program, name: str, op: Op, phase: str) -> dict[str, Any]:
+    """What a row of an instruction says of its operation."""
+    tags = [f"{key}={value}" for key, values in program.values_by_work(name).items() for value in values]
+    return {"operation": op.title, "phase": phase, "file": op.file, "line": op.line, "tags": tuple(tags)}
 
 
 def _notes(profile: Profile, beside: float, devices: Sequence[trace.Device], left_out: _Floats) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -144,7 +144,8 @@ class _Reader:
         """Reads the plane of a GPU, a TPU core or another accelerator."""
         lines = {line.name: line for line in plane.lines}
         device = self.devices.setdefault(plane.name, Device(plane.name))
-        runs = sorted(self._runs_in(lines[_MODULES]), key=lambda run: run[1]) if _MODULES in lines else []
+        programs = lines[_MODULES].events if _MODULES in lines else ()  # `jit_step(1234)`, with a fingerprint.
+        runs = sorted(((each.name.partition("(")[0], each.start_ns, each.end_ns) for each in programs), key=lambda run: run[1])
         device.steps = [(start, end) for name, start, end in runs if name == self._module]
         streams = [line for name, line in lines.items() if name not in _DERIVED and name != _ASYNC]
         for line in [lines[_OPS]] if _OPS in lines else streams:
@@ -221,12 +222,6 @@ class _Reader:
         else:
             name = str(stats.get("hlo_op") or _instruction_of(event.name))
         device.add(name, self._lane, start, end)
-
-    @staticmethod
-    def _runs_in(line: Any) -> Iterator[tuple[str, float, float]]:
-        """The executions of programs on a TPU: `jit_step(1234)`, with the fingerprint of the program."""
-        for event in line.events:
-            yield event.name.partition("(")[0], event.start_ns, event.end_ns
 
     def find_annotated(self, device: Device) -> list[_Span]:
         """The steps that the host marked with `StepTraceAnnotation`, if instructions ran in them."""

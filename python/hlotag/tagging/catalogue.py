@@ -111,13 +111,14 @@ def _read(file: Path) -> Iterator[Key]:
     document = tomllib.loads(file.read_text(encoding="utf-8"))
     reserved = document.pop("reserved")
     for name, fields in document.items():
-        given: dict[str, Any] = {field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()}
-        values: dict[str, Any] = {
-            field: tuple(value) if isinstance(value, list) else value for field, value in given.pop("values", {}).items()
-        }
-        yield Key(name, Values(**values) if values else None, **given)
+        values = fields.pop("values", None)
+        yield Key(name, values and Values(**_with_tuples(values)), **_with_tuples(fields))
     for name, owner in reserved.items():
         yield Key(name, None, ("any",), "all", "drop", f"Belongs to {owner}.", reserved=True)
+
+
+def _with_tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()}
 
 
 @functools.cache

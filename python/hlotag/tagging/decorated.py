@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from hlotag._util.arguments import Error, check_decorated
+from hlotag._util.arguments import Error, show
 
 _OF_JITTED = ("eval_shape", "lower", "trace")
+_RUN_LATER = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
 def around(function: Callable, block: AbstractContextManager[Any], written: str, error: Error) -> Callable:
@@ -19,7 +21,16 @@ def around(function: Callable, block: AbstractContextManager[Any], written: str,
     `written` is the block as users write it, for messages. Raises `error`, an ArgumentError, for what is not callable,
     and for generator and coroutine functions.
     """
-    check_decorated(function, written, error)
+    if not callable(function):
+        raise error(
+            f"expected a callable to decorate, got {show(function)}; in a class, write @classmethod, @staticmethod and "
+            "@property above"
+        )
+    if any(runs_later(function) for runs_later in _RUN_LATER):
+        raise error(
+            f"{getattr(function, '__qualname__', function)} is a generator or coroutine function: its body runs after the call, "
+            f"so after the end of the block; write `{written}` inside of it"
+        )
     decorated = _within(block, function)
     for name in _OF_JITTED:
         if callable(method := getattr(function, name, None)):

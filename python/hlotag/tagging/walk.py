@@ -143,7 +143,7 @@ class Walk:
         if key not in self._shared:
             pairs = zip(equations, decisions, strict=True)
             made = [equation if decision is None else decision.apply(equation) for equation, decision in pairs]
-            self._shared[key] = _compat.jaxprs.with_equations(jaxpr, made)
+            self._shared[key] = _compat.tracing.with_equations(jaxpr, made)
         return self._shared[key]
 
     def _decide(self, equation: Any, place: _Place) -> _Decision | None:
