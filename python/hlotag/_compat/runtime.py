@@ -14,7 +14,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,41 +117,42 @@ def lower_for_replicas(name: str, jaxpr: Any, axes: Mapping[Any, int], platform:
 
 def options_digest(*args: Any, **kwargs: Any) -> bytes:
     """A digest of the compiler options among the arguments of JAX's `backend_compile_and_load`."""
-    found = [given.SerializeAsString() for given in (*args, *kwargs.values()) if isinstance(given, JaxlibCompileOptions)]
+    found = [given.SerializeAsString() for given in _options_in(args, kwargs)]
     return hashlib.blake2b(b"".join(found), digest_size=16).digest()
 
 
+def _options_in(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+    return [given for given in (*args, *kwargs.values()) if isinstance(given, JaxlibCompileOptions)]
+
+
 @contextmanager
-def options_added(added: Mapping[str, Any], *args: Any, **kwargs: Any) -> Iterator[None]:
-    """A block in which the compiler options among the arguments of JAX's `backend_compile_and_load` have more flags of XLA."""
-    found = [given for given in (*args, *kwargs.values()) if isinstance(given, JaxlibCompileOptions)]
-    before = [given.env_option_overrides for given in found]
-    for given, old in zip(found, before, strict=True):
-        given.env_option_overrides = [*old, *added.items()]
+def _attributes_set(changes: list[tuple[Any, str, Any]]) -> Iterator[None]:
+    """A block in which attributes of objects have other values."""
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
+    for change in changes:
+        setattr(*change)
     try:
         yield
     finally:
-        for given, old in zip(found, before, strict=True):
-            given.env_option_overrides = old
+        for former in before:
+            setattr(*former)
 
 
-@contextmanager
-def options_for_one_value(*args: Any, **kwargs: Any) -> Iterator[None]:
+def options_added(added: Mapping[str, Any], *args: Any, **kwargs: Any) -> AbstractContextManager[None]:
+    """A block in which the compiler options among the arguments of JAX's `backend_compile_and_load` have more flags of XLA."""
+    name = "env_option_overrides"
+    return _attributes_set([(given, name, [*getattr(given, name), *added.items()]) for given in _options_in(args, kwargs)])
+
+
+def options_for_one_value(*args: Any, **kwargs: Any) -> AbstractContextManager[None]:
     """A block in which the compiler options among these arguments are for a program with one argument and one result.
 
     JAX's options say of each argument and result whether XLA may choose its sharding. With those of another program, TPU's
     compiler ends the process. All versions.
     """
-    found = [given.executable_build_options for given in (*args, *kwargs.values()) if isinstance(given, JaxlibCompileOptions)]
     names = "allow_spmd_sharding_propagation_to_parameters", "allow_spmd_sharding_propagation_to_output"
-    before = [(options, name, getattr(options, name)) for options in found for name in names]
-    for options, name, _ in before:
-        setattr(options, name, [False])
-    try:
-        yield
-    finally:
-        for options, name, chosen in before:
-            setattr(options, name, chosen)
+    found = [given.executable_build_options for given in _options_in(args, kwargs)]
+    return _attributes_set([(options, name, [False]) for options in found for name in names])
 
 
 def module_to_computation(bytecode: bytes, tuple_args: bool) -> Any:

@@ -148,8 +148,7 @@ class InsertedRules:
         """
         entries: dict[str, str] = {}
         for name, rule in self._rules.items():
-            given = {"op": rule.op, "scope": rule.scope, "source": rule.source}
-            bindings = _match({field: pattern for field, pattern in given.items() if pattern is not None}, collective)
+            bindings = _match(rule.patterns(), collective)
             if bindings is None or rule.phase not in ("both", "forward" if collective.phase == "forward" else "backward"):
                 continue
             if any(_match(clause, collective) is not None for clause in rule.clauses()):

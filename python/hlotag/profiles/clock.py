@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hlotag.profiles.exposure import divide_time
 from hlotag.profiles.exposure import measure as measure_exposure
 from hlotag.profiles.trace import Device
 
@@ -110,15 +111,10 @@ def _nest(start: _Floats, end: _Floats, lane: _Ints) -> _Ints:
 
 def _share(start: _Floats, end: _Floats, parent: _Ints) -> _Floats:
     """By event, its part of the time in which it ran: at each instant, one part for each lane that runs."""
-    outer = parent < 0
-    instants = np.concatenate([start[outer], end[outer]])
-    change = np.concatenate([np.ones(outer.sum(), np.int64), -np.ones(outer.sum(), np.int64)])
-    order = np.argsort(instants, kind="stable")
-    instants, running = instants[order], np.cumsum(change[order])
-    if not len(instants):
+    if not len(start):
         return end - start
-    length = np.diff(instants)
-    part = np.concatenate([[0.0], np.cumsum(np.where(running[:-1] > 0, length / np.maximum(running[:-1], 1), 0.0))])
+    outer = parent < 0
+    instants, part = divide_time(start[outer], end[outer], np.zeros(0), np.zeros(0))
     return np.interp(end, instants, part) - np.interp(start, instants, part)
 
 

@@ -51,7 +51,8 @@ def measure(device: Device, starts: Mapping[str, str], computing: Container[str]
     begins, step = begins[inside], step[inside]
     ends = np.minimum(np.array([end for _, _, end in spans])[inside], steps[step, 1])
     others = [n for n, name in enumerate(device.names) if name in computing]
-    exposed = _alone(begins, ends, np.array(device.starts)[others], np.array(device.ends)[others]) / 1e9
+    instants, part = divide_time(begins, ends, np.array(device.starts)[others], np.array(device.ends)[others])
+    exposed = (np.interp(ends, instants, part) - np.interp(begins, instants, part)) / 1e9
     names = [name for (name, _, _), kept in zip(spans, inside, strict=True) if kept]
     return Exposure(names, step, (ends - begins) / 1e9, exposed)
 
@@ -81,8 +82,11 @@ def _spans(device: Device, starts: Mapping[str, str]) -> Iterator[_Span]:
             yield from ((first, start, end) for start, end in found)
 
 
-def _alone(begins: _Floats, ends: _Floats, starts: _Floats, stops: _Floats) -> _Floats:
-    """By span, its part of the time in which only spans run; `starts` and `stops` are those of what else runs."""
+def divide_time(begins: _Floats, ends: _Floats, starts: _Floats, stops: _Floats) -> tuple[_Floats, _Floats]:
+    """By instant, the time until then in which only spans run, divided by how many run at once.
+
+    `starts` and `stops` are those of what else runs.
+    """
     instants = np.concatenate([begins, ends, starts, stops])
     ones, others = np.ones(len(begins), np.int64), np.ones(len(starts), np.int64)
     order = np.argsort(instants, kind="stable")
@@ -90,5 +94,5 @@ def _alone(begins: _Floats, ends: _Floats, starts: _Floats, stops: _Floats) -> _
     computing = np.cumsum(np.concatenate([0 * ones, 0 * ones, others, -others])[order])
     instants = instants[order]
     is_alone = (computing[:-1] == 0) & (spans[:-1] > 0)
-    part = np.concatenate([[0.0], np.cumsum(np.where(is_alone, np.diff(instants) / np.maximum(spans[:-1], 1), 0.0))])
-    return np.interp(ends, instants, part) - np.interp(begins, instants, part)
+    part = np.cumsum(np.where(is_alone, np.diff(instants) / np.maximum(spans[:-1], 1), 0.0))
+    return instants, np.concatenate([[0.0], part])

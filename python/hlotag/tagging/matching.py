@@ -18,7 +18,7 @@ from typing import Any
 from hlotag._core import ScopePattern
 from hlotag._util.forks import free_in_children
 from hlotag.errors import TagIgnoredWarning
-from hlotag.tagging.rules import PATTERNS, Rule, bind_names
+from hlotag.tagging.rules import Rule, bind_names
 from hlotag.tagging.scope_patterns import Bindings, bind, bind_source
 from hlotag.tagging.warning import warn_at
 
@@ -257,8 +257,7 @@ class RuleSet:
 
 def _patterns_of(rules: Iterable[Rule]) -> Iterator[_Pattern]:
     for index, rule in enumerate(rules):
-        own = {field: getattr(rule, field) for field in PATTERNS if getattr(rule, field) is not None}
-        for clause, patterns in ((None, own), *enumerate(rule.clauses())):
+        for clause, patterns in ((None, rule.patterns()), *enumerate(rule.clauses())):
             yield from (_Pattern(index, clause, field, text) for field, text in patterns.items())
 
 

@@ -72,7 +72,9 @@ class Rule:
     _at: str = field(init=False, compare=False, default="")
 
     def __post_init__(self) -> None:
-        patterns = _patterns(self, "rule field ")
+        patterns = self.patterns()
+        for name, pattern in patterns.items():
+            _check_pattern(f"rule field {name!r}", name, pattern)
         if not patterns:
             raise TagError(f"{self!r}: a rule needs at least one of {', '.join(PATTERNS)}")
         if twice := sorted(name for name in set(self.captures()) if self.captures().count(name) > 1):
@@ -110,6 +112,10 @@ class Rule:
                 raise TagError(
                     f"rule field 'op': {pattern!r} is for operations; an inserted collective has an opcode, 'all-gather'"
                 )
+
+    def patterns(self) -> dict[str, str]:
+        """The patterns that are given, by field."""
+        return {name: pattern for name in PATTERNS if (pattern := getattr(self, name)) is not None}
 
     def texts(self) -> dict[str, str]:
         """The entries of `attrs` as text."""
@@ -199,13 +205,6 @@ def check_fields(where: str, given: Iterable[str], known: Sequence[str]) -> None
     for name in given:
         if name not in known:
             raise TagError(f"{where}unknown field {name!r}; fields are {', '.join(known)}{did_you_mean(name, known)}")
-
-
-def _patterns(rule: Rule, where: str) -> dict[str, str]:
-    patterns = {name: getattr(rule, name) for name in PATTERNS if getattr(rule, name) is not None}
-    for name, pattern in patterns.items():
-        _check_pattern(f"{where}{name!r}", name, pattern)
-    return patterns
 
 
 def _check_pattern(where: str, name: str, pattern: Any) -> None:
