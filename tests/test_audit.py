@@ -55,36 +55,6 @@ TRANSPOSED = (
 )
 ADD = "stablehlo.add"
 KIND = "tensor<4x8xf32>"
-STATES = {
-    "kept": (f'%r = {ADD} %a, %b {{TAG"x"}}}} : {KIND}', TagState.KEPT),
-    "dead": (f'%d = stablehlo.sine %a {{TAG"x"}}}} : {KIND}\n %r = {ADD} %a, %b : {KIND}', TagState.GONE),
-    "gone: XLA merges its entries into its operand": (
-        f'%s = {ADD} %a, %b : {KIND}\n %r = stablehlo.reshape %s {{TAG"x"}}}} : ({KIND}) -> {KIND}',
-        TagState.GONE,
-    ),
-    "gone: minus minus": (
-        f'%s = stablehlo.negate %a : {KIND}\n %t = stablehlo.negate %s {{TAG"x"}}}} : {KIND}\n %r = {ADD} %t, %b : {KIND}',
-        TagState.GONE,
-    ),
-    "equal to one without": (
-        f'%s = {ADD} %a, %b : {KIND}\n %t = {ADD} %a, %b {{TAG"x"}}}} : {KIND}\n'
-        f" %u = stablehlo.sine %s : {KIND}\n %v = stablehlo.tanh %t : {KIND}\n %r = stablehlo.subtract %u, %v : {KIND}",
-        TagState.GONE,
-    ),
-    "lost: HLO has no place for it": (
-        f"%c = stablehlo.constant dense<2.0> : tensor<f32>\n"
-        f' %s = stablehlo.broadcast_in_dim %c, dims = [] {{TAG"x"}}}} : (tensor<f32>) -> {KIND}\n'
-        f" %r = stablehlo.maximum %a, %s : {KIND}",
-        TagState.LOST,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", STATES)
-def test_state(name):
-    body, expected = STATES[name]
-    (tag,) = audit_module(module(body), "m.mlir").tags
-    assert (tag.state, tag.origin and tag.origin.how) == (expected, "attached")
 
 
 def test_a_dot_with_its_transposes_tag():
