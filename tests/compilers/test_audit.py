@@ -2,35 +2,27 @@
 """Audits of what the compilers for GPU and TPU make of a program."""
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import audit_programs
 import audit_truth
 import hlo_programs
 import hlotag
-from compilers import Compiler
 from hlotag.audits import Audit, TagState
 
 
-def audited(compiler: Compiler, name: str, **options) -> Audit:
-    function, arguments = hlo_programs.program(name)
-    jax.clear_caches()  # What JAX traced before, for another test, has the devices of that.
-    with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")], **options):
-        return hlotag.audit(compiler.lower(function, *arguments))
+def test_tags_that_the_compiler_loses_are_restored_and_its_dumps_are_read(compiler):
+    def audited(hlo: bool) -> Audit:
+        function, arguments = hlo_programs.program("mix")
+        jax.clear_caches()  # What JAX traced before, for another test, has the devices of that.
+        with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")], hlo=hlo):
+            return hlotag.audit(compiler.lower(function, *arguments))
 
-
-def test_no_tag_is_lost(compiler):
-    before, after = (audited(compiler, "mix", hlo=hlo) for hlo in (False, True))
+    before, after = map(audited, (False, True))
     assert before.lost
     assert after.lost == []
     assert [tag for tag in after.tags if tag.state == TagState.RESTORED]
-
-
-@pytest.mark.parametrize("name", ["mlp", "rnn"])
-def test_the_modules_that_the_compiler_dumps_are_read(compiler, name):
-    assert [note for note in audited(compiler, name).notes if not note.startswith("XLA reads no key k:")] == []
+    assert [note for audit in (before, after) for note in audit.notes if not note.startswith("XLA reads no key k:")] == []
 
 
 # By compiler and program, what the audit says of one tag with jax 0.10.2.
@@ -48,17 +40,3 @@ def test_states_are_the_true_ones(compiler, name, request):
     function, arguments = audit_programs.programs()[name]
     case = audit_truth.make(function, compiler.shapes(arguments), seed=0)
     assert audit_truth.differences(case, audit_truth.Truth(case)) == []
-
-
-def test_a_scheduling_group_that_the_compiler_takes_is_used(compiler):
-    def grouped(x):
-        with hlotag.tagged({"_scheduling_group_id": "7", "k": "v"}):
-            return jnp.tanh(x)
-
-    jax.clear_caches()
-    with hlotag.stage():
-        audit = hlotag.audit(compiler.lower(grouped, np.ones((8, 8), np.float32)))
-    (group,) = (tag for tag in audit.tags if tag.key == "_scheduling_group_id")
-    is_tpu = compiler.devices[0].platform == "tpu"  # GPU's compiler leaves it on what it cannot schedule as a group.
-    assert group.state == (TagState.USED if is_tpu else TagState.KEPT)
-    assert not is_tpu or group.by == "legalize-scheduling-annotations"
