@@ -120,27 +120,21 @@ def test_a_row_opens_and_more_are_shown(chromium, tmp_path):
     assert chromium.execute_script("return document.getElementById('more').hidden")
 
 
-def test_primals_and_derivatives_are_links(chromium, tmp_path):
+def test_primals_and_derivatives_are_links_and_untagged_ones_are_named(chromium, tmp_path):
     audit = made_up(40)
     first, second = (next(tag for tag in audit.tags if tag.op.phase == phase) for phase in ("forward", "backward"))
-    derived = second.op._replace(derived_from=(first.op.id,))
-    ops = [derived if op.id == derived.id else op for op in audit.ops]
-    show(chromium, tmp_path / "a.html", replace(audit, ops=ops, tags=[tag._replace(op=ops[tag.op.id]) for tag in audit.tags]))
+    derived = {second.op.id, audit.ops[-1].id}
+    ops = [op._replace(derived_from=(first.op.id,)) if op.id in derived else op for op in audit.ops]
+    tags = [tag._replace(op=ops[tag.op.id]) for tag in audit.tags if tag.op.id != ops[-1].id]
+    show(chromium, tmp_path / "a.html", replace(audit, ops=ops, tags=tags))
     numbers = [audit.tags.index(tag) for tag in (first, second)]
     script = "return [...document.querySelectorAll(`#tag-${arguments[0]} .about a`)].map((link) => link.hash)"
-    for number, other in (numbers, numbers[::-1]):
+    for number, other in (numbers[::-1], numbers):
         chromium.execute_script("location.hash = `#tag-${arguments[0]}`", number)
         chromium.execute_script("dispatchEvent(new HashChangeEvent('hashchange'))")
         assert chromium.execute_script(script, number) == [f"#tag-{other}"]
-
-
-def test_untagged_derivatives_are_named(chromium, tmp_path):
-    audit = made_up(40)
-    last = audit.ops[-1]._replace(derived_from=(audit.tags[0].op.id,))
-    tags = [tag for tag in audit.tags if tag.op.id != last.id]
-    show(chromium, tmp_path / "a.html", replace(audit, ops=[*audit.ops[:-1], last], tags=tags))
-    chromium.execute_script("location.hash = '#tag-0'; dispatchEvent(new HashChangeEvent('hashchange'))")
-    assert f"derivative {last.name.removeprefix('stablehlo.')} at model.py:{last.line}" in text_of(chromium, "#tag-0 .about")
+    last = f"derivative {ops[-1].name.removeprefix('stablehlo.')} at model.py:{ops[-1].line}"
+    assert last in text_of(chromium, f"#tag-{numbers[0]} .about")
 
 
 def test_slash_searches(chromium, tmp_path):

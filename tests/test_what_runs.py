@@ -76,13 +76,6 @@ def test_a_program_that_ran_before_is_audited_in_each_block():
             }
 
 
-def test_the_program_with_most_work_is_first():
-    with hlotag.auditing() as audits:
-        Trainer().train(1)
-    assert audits[0].name == "jit__step" and len(audits) > 1
-    assert audits[0].is_off is False
-
-
 def test_time_by_tag_is_that_of_each_run():
     with hlotag.stage(rules=RULES), hlotag.profiling() as found:
         Trainer().train(6)
@@ -160,8 +153,10 @@ def test_errors_of_the_block_are_those_of_the_program():
     assert [each.name for each in found.programs] == ["jit_sinh"]
 
 
-def test_memory_of_what_runs_is_found():
+def test_the_program_with_most_work_is_first_and_each_has_its_memory():
     with hlotag.auditing(memory=True) as audits:
         Trainer().train(1)
+    assert audits[0].name == "jit__step" and len(audits) > 1
+    assert audits[0].is_off is False
     assert all(audit.memory is not None for audit in audits)
     assert audits[0].memory_by("scope")
