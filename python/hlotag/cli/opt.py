@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hlotag._util.arguments import did_you_mean
 from hlotag._util.version import VERSION
 from hlotag.cli import programs, terminal
-from hlotag.errors import ArgumentError, ParseError
+from hlotag.errors import ArgumentError, Diagnostic, ParseError
 from hlotag.mlir import connection
 from hlotag.mlir.modules import BYTECODE_MAGIC, explain, new_context, to_bytecode, try_parse
 from hlotag.passes.jax_artifacts import module_in
@@ -149,11 +149,15 @@ def _result(args: argparse.Namespace, source: str | bytes, filename: str, pipeli
             with redirect_stdout(sys.stderr):
                 done = run_and_report(module, pipeline, source=filename, debug_origins=args.debug_origins, observe=observe)
             ok, diagnostics = done.ok, done.diagnostics
-        for diagnostic in diagnostics:
-            terminal.say(explain(diagnostic, source if isinstance(source, str) else "", filename))
+        _report(diagnostics, source if isinstance(source, str) else "", filename)
         if module is None or not ok:
             return None
         return to_bytecode(module) if args.emit_bytecode else _text(args, module).encode()
+
+
+def _report(diagnostics: Sequence[Diagnostic], source: str, filename: str) -> None:
+    for diagnostic in diagnostics:
+        terminal.say(explain(diagnostic, source, filename))
 
 
 def _observer(args: argparse.Namespace, module: ir.Module) -> Observer | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -26,11 +27,17 @@ class Collective(NamedTuple):
 
 def read_collective(instruction: Instruction) -> Collective | None:
     """What an instruction says of the collective that it is; None for other instructions."""
-    if not (opcode := opcodes.collective_of(instruction)):
+    if not _may_exchange(instruction.opcode) or not (opcode := opcodes.collective_of(instruction)):
         return None
     start = instruction.operands[0] if instruction.opcode.endswith("-done") and instruction.operands else instruction
     inner = [called.root for called in start.called] if start.opcode.startswith("async-") else []
     return Collective(opcode, start.name, _group_of((inner or [start])[0]))
+
+
+@functools.cache
+def _may_exchange(opcode: str) -> bool:
+    """Asked of each instruction of a program, most of which exchange nothing."""
+    return opcode.startswith("async-") or opcodes.base(opcode) in opcodes.COLLECTIVES
 
 
 def _group_of(instruction: Instruction) -> int:
