@@ -57,6 +57,26 @@ def train(weights: Any, x: Any) -> Any:
 OF_TRAIN = {(n, phase) for n in "012" for phase in ("forward", "backward")} | {("optimizer", "other")}
 
 
+TRANSFORMED = {
+    "vmap": (jax.vmap(loss, (None, 0)), (WEIGHTS, np.stack([X, X])), {(n, "forward") for n in "012"}),
+    "second order": (
+        jax.hessian(lambda v, x: loss([x * v.sum()], x)),
+        (np.ones(2, np.float32), X),
+        {("0", "backward")},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_every_value_has_its_time_in_each_phase(name):
+    function, arguments, expected = TRANSFORMED[name]
+    profile = hlotag.profile(function, *arguments, steps=2)
+    assert expected <= places(profile, "layer")
+    assert {value for value, _ in places(profile, "layer")} == {value for value, _ in expected}
+    assert len(profile.steps) == 2
+    assert_sums(profile)
+
+
 def test_a_shared_function_has_phase_and_scope_of_each_call():
     @jax.jit
     def shared(x):

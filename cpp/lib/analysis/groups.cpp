@@ -37,8 +37,8 @@ std::string_view textOf(Operation op, std::string_view key) {
 
 using Edges = std::vector<std::vector<Index>>;
 
-/// Removes nodes that lead to none that is left, as often as there are any. Iterative, because
-/// dependences chain through the whole program.
+/// Removes nodes that lead to none that is left, until each leads to another one. Iterative,
+/// because dependences chain through the whole program.
 void peel(const Edges &to, const Edges &from, std::vector<bool> &isLeft) {
   std::vector<size_t> numLeft(to.size());
   std::vector<Index> pending;

@@ -38,13 +38,14 @@ def read_values(audit: Findings) -> Values:
 
 def leave_out_libraries(values: Values) -> Values:
     """The tags without entries that a library wrote for one operation."""
-    left = {key for found in values.values() for key in found if known_keys.is_left(key)}
-    return {op: {key: found[key] for key in found if key not in left} for op, found in values.items()} if left else values
+    own = set(list_keys(values))
+    return {op: {key: value for key, value in found.items() if key in own} for op, found in values.items()}
 
 
 def list_keys(values: Values) -> list[str]:
     """The keys of the tags, without those of libraries' entries."""
-    return list(dict.fromkeys(key for found in leave_out_libraries(values).values() for key in found))
+    keys = dict.fromkeys(key for found in values.values() for key in found)
+    return [key for key in keys if not known_keys.is_left(key)]
 
 
 def title_of(by: Grouping) -> str:

@@ -45,14 +45,15 @@ def table(
     made.add_column(printable(found.title), overflow="ellipsis", no_wrap=True, max_width=max(_LEAST, room))
     for column in columns:
         made.add_column(column, justify="right", no_wrap=True)
+    total = found.total
     for value in list(found.lines)[:_LINES]:
-        line = found.lines[value]
+        line, amount = found.lines[value], found.sum(value)
         name = Text(printable(value)) if value else Text(f"without {printable(found.title)}", "dim")
         cells = (in_words(line[phase]) if line.get(phase) else "·" for phase in found.phases)
         last = [more[1].get(value, "·")] if more else []
-        made.add_row(name, *cells, in_words(found.sum(value)), _share(found.sum(value), found), *last)
-    for name, amount in {**_hidden(found), **found.rest, whole: found.total}.items():
-        made.add_row(Text(name, "dim"), *("" for _ in found.phases), in_words(amount), _share(amount, found))
+        made.add_row(name, *cells, in_words(amount), _share(amount, total), *last)
+    for name, amount in {**_hidden(found), **found.rest, whole: total}.items():
+        made.add_row(Text(name, "dim"), *("" for _ in found.phases), in_words(amount), _share(amount, total))
     return made
 
 
@@ -60,15 +61,15 @@ def bars(found: Breakdown, in_words: Callable[[float], str], meanings: Mapping[s
     """Renders a legend and a list of bars as HTML. `meanings` say what rows of no operation are."""
     items = (f'<li><svg viewBox="0 0 1 1"><rect class="{p}" width="1" height="1"/></svg>{p}</li>' for p in found.phases)
     yield f'<ul class="legend">{"".join(items)}</ul><ul class="bars">'
-    others = _hidden(found) | found.rest
+    others, total = _hidden(found) | found.rest, found.total
     longest = max([*map(found.sum, found.lines), *others.values()], default=0.0)
     for value in list(found.lines)[:_LINES]:
         name = f"<code>{escape(value)}</code>" if value else f"without {escape(found.title)}"
         segments = {phase: found.lines[value][phase] for phase in found.phases if phase in found.lines[value]}
-        yield f"<li><span>{name}</span>{_bar(segments, longest, in_words)}{_numbers(found.sum(value), found, in_words)}</li>"
+        yield f"<li><span>{name}</span>{_bar(segments, longest, in_words)}{_numbers(found.sum(value), total, in_words)}</li>"
     for name, amount in others.items():
         head = f'<span class="rest" title="{escape(meanings.get(name, ""))}">{escape(name)}</span>'
-        yield f"<li>{head}{_bar({_NONE: amount}, longest, in_words)}{_numbers(amount, found, in_words)}</li>"
+        yield f"<li>{head}{_bar({_NONE: amount}, longest, in_words)}{_numbers(amount, total, in_words)}</li>"
     yield "</ul>"
 
 
@@ -78,8 +79,8 @@ def _hidden(found: Breakdown) -> dict[str, float]:
     return {f"{len(left)} more": sum(map(found.sum, left))} if left else {}
 
 
-def _share(amount: float, found: Breakdown) -> str:
-    return f"{amount / found.total:.1%}" if found.total else "-"
+def _share(amount: float, total: float) -> str:
+    return f"{amount / total:.1%}" if total else "-"
 
 
 def _bar(segments: Mapping[str, float], longest: float, in_words: Callable[[float], str]) -> str:
@@ -92,5 +93,5 @@ def _bar(segments: Mapping[str, float], longest: float, in_words: Callable[[floa
     return f'<svg viewBox="0 0 {_BAR} 10" preserveAspectRatio="none" role="img">{"".join(drawn)}</svg>'
 
 
-def _numbers(amount: float, found: Breakdown, in_words: Callable[[float], str]) -> str:
-    return f'<span class="amount">{in_words(amount)}</span><span class="share">{_share(amount, found)}</span>'
+def _numbers(amount: float, total: float, in_words: Callable[[float], str]) -> str:
+    return f'<span class="amount">{in_words(amount)}</span><span class="share">{_share(amount, total)}</span>'
