@@ -65,8 +65,7 @@ PASSES = {
     "hlotag-resolve": ("", "hlotag-resolve"),
     "hlotag-attach": ("hlotag-resolve", RULES),
     "hlotag-propagate-autodiff": (ATTACHED, "hlotag-propagate-autodiff"),
-    "hlotag-propagate-regions": (ATTACHED, "hlotag-propagate-regions"),
-    "hlotag-propagate-calls": (ATTACHED, "hlotag-propagate-calls"),
+    "hlotag-propagate": (ATTACHED, "hlotag-propagate"),
     "hlotag-strip": (ATTACHED, "hlotag-strip"),
     "hlotag-verify": (ATTACHED, "hlotag-verify"),
 }
@@ -171,6 +170,19 @@ def test_hlo_stage(step, shape, size):
         return timed(lambda: program.restore(data, rules, keeps_numbers=False))
 
     assert least_growth(run, size) < LINEAR
+
+
+@pytest.mark.parametrize("pattern", ["*{a}*{b}*", "{a}{b}{c}*", "*?" * 20 + "{a}"])
+def test_patterns_of_scopes(pattern):
+    def run(n: int) -> float:
+        sine = f'%1 = stablehlo.sine %0 : {TYPE} loc("jit(f)/{"ab" * n}/sin")'
+        text = f"func.func @main(%0: {TYPE}) -> {TYPE} {{\n{sine}\nreturn %1 : {TYPE}\n}}"
+        with new_context():
+            module = parsed(text)
+            rules = f'hlotag-attach{{rules=[{{scope = "{pattern}", attrs = {{k = "v"}}}}]}}'
+            return timed(partial(hlotag.run_passes, module, rules, verify=False))
+
+    assert least_growth(run, 5_000, 10_000) < LINEAR
 
 
 @pytest.mark.slow

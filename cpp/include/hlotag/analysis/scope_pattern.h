@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -22,7 +23,8 @@ using Bindings = std::vector<std::pair<std::string, std::string>>;
 
 /// A pattern for successive whole elements of a path. `*` matches any text, `?` one character, and
 /// a name in braces one character or more of one element. It is an automaton, made as it is used:
-/// the walk over a program and the pass hlotag-attach advance it element by element.
+/// the walk over a program and the pass hlotag-attach advance it element by element. An element
+/// costs its length times that of the pattern.
 class ScopePattern {
 public:
   explicit ScopePattern(std::string_view pattern);
@@ -34,7 +36,7 @@ public:
   State next(State before, std::string_view elements);
   /// Returns the texts of the last match that ends in the elements that led to `state`, or null.
   const Bindings *matchAt(State state) const {
-    const auto &match = states_[state]->match;
+    const auto &match = states_[state].match;
     return match ? &*match : nullptr;
   }
 
@@ -44,35 +46,32 @@ private:
     std::string text; ///< a character, `*` or `?`; empty for a name
     std::string name; ///< without the braces
   };
-  /// A way in which the pattern matches the text so far.
-  struct Thread {
-    size_t next = 0; ///< token
-    Bindings bindings = {};
+  /// The text of a name, and of the names before it. Equal ones are one object.
+  struct Bound {
+    const Bound *before;
+    size_t token;
+    std::string text;
 
-    bool isBinding(const Token &token) const;
-    friend bool operator==(const Thread &a, const Thread &b) {
-      return a.next == b.next && a.bindings == b.bindings;
-    }
-    friend bool operator<(const Thread &a, const Thread &b) {
-      return std::tie(a.next, a.bindings) < std::tie(b.next, b.bindings);
+    friend bool operator<(const Bound &a, const Bound &b) {
+      return std::tie(a.before, a.token, a.text) < std::tie(b.before, b.token, b.text);
     }
   };
-  using Threads = std::vector<Thread>; // those that come first win
-  struct Reached {
-    Threads threads;
+  /// A way in which the pattern matches whole elements so far: the next token, and what is bound.
+  using Thread = std::pair<size_t, const Bound *>;
+  /// What tells states apart: threads, those that come first win, and the match that just ended.
+  using Reached = std::pair<std::vector<Thread>, std::optional<const Bound *>>;
+  struct Known {
+    const std::vector<Thread> *threads; ///< in `numbers_`
     std::optional<Bindings> match;
-
-    friend bool operator<(const Reached &a, const Reached &b) {
-      return std::tie(a.threads, a.match) < std::tie(b.threads, b.match);
-    }
   };
-  static void add(Threads &threads, Thread thread);
-  void step(Thread thread, std::string_view character, Threads &after) const;
+  class Reader;
+
   State numberOf(Reached reached);
 
   std::vector<Token> tokens_;
+  std::set<Bound> bound_;
   std::map<Reached, State> numbers_;
-  std::vector<const Reached *> states_; // in `numbers_`
+  std::vector<Known> states_;
 };
 
 /// Which scope paths do patterns match? Computed once for each path and pattern, from the path
