@@ -26,13 +26,12 @@ CASES_PER_CHILD = 40
 PASSES = (
     "hlotag-resolve",
     'hlotag-attach{rules=\'[{op = "*", scope = "*a*", attrs = {k = "v"}}, {op = "dot_general", attrs = {l = "w"}}]\'}',
-    "hlotag-propagate-regions",
-    "hlotag-propagate-calls",
+    "hlotag-propagate",
     "hlotag-propagate-autodiff",
     "hlotag-propagate-autodiff",
     "hlotag-strip{keys=k*}",
     "hlotag-verify",
-    "hlotag-resolve,hlotag-propagate-autodiff,hlotag-propagate-regions,hlotag-propagate-calls,hlotag-verify",
+    "hlotag-resolve,hlotag-propagate-autodiff,hlotag-propagate,hlotag-verify",
 )
 KEYS = ("k", "l", "MUST_FUSE", "_scheduling_group_id", "inlineable", "hlotag.grad.k", "xla.sdy.sharding", "")
 VALUES = ('"v"', '"w"', '"1"', '""', '["hlotag.unset"]', "true", "7 : i32")

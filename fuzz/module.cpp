@@ -35,9 +35,8 @@ const std::vector<Steps> &pipelines() {
   static const std::string anyOfA = R"([{op = "*", scope = "a", attrs = {k = "v"}}])";
   static const std::vector<Steps> all{
       {{"hlotag-resolve"}},
-      {{"hlotag-propagate-regions"}},
-      {{"hlotag-propagate-calls"}},
-      {{"hlotag-propagate-calls", {{"max-clones", int64_t{3}}}}},
+      {{"hlotag-propagate"}},
+      {{"hlotag-propagate", {{"max-clones", int64_t{3}}}}},
       {{"hlotag-propagate-autodiff"}},
       {{"hlotag-attach", {{"rules", rules}}}},
       {{"hlotag-strip"}},
@@ -46,8 +45,7 @@ const std::vector<Steps> &pipelines() {
       {{"hlotag-resolve"},
        {"hlotag-attach", {{"rules", anyOfA}}},
        {"hlotag-propagate-autodiff"},
-       {"hlotag-propagate-regions"},
-       {"hlotag-propagate-calls"},
+       {"hlotag-propagate"},
        {"hlotag-verify"}},
   };
   return all;

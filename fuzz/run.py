@@ -23,9 +23,9 @@ from record import Outcome, record
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "fuzz"
-TARGETS = ("location_name", "rules_text", "module")
+TARGETS = ("location_name", "rules_text", "module", "hlo")
 SCRIPTS = ("lowered", "random_programs")
-LENGTHS = {"module": 1500}
+LENGTHS = {"module": 1500, "hlo": 4000}
 
 
 def build() -> tuple[str, ...]:

@@ -121,7 +121,9 @@ private:
       else if (field == "length")
         append(made, instruction::kFftLength, std::stoull(value));
       else if (field == "window")
-        append(made, instruction::kWindow, windowOf(std::stoull(value)));
+        append(made, instruction::kWindow, windowOf(split(value, ",")));
+      else if (field == "spatial")
+        append(made, instruction::kConvolutionDimensions, spatialOf(std::stoull(value)));
       else if (field == "target")
         append(made, instruction::kTarget, value);
       else if (field == "config")
@@ -134,10 +136,23 @@ private:
     append(body_, computation::kInstructions, made);
   }
 
-  static std::string windowOf(uint64_t size) {
+  /// A window of one dimension: its size, stride, padding, dilation and base dilation, as many as
+  /// there are.
+  static std::string windowOf(const std::vector<std::string> &numbers) {
+    using namespace hlo::fields::window;
+    constexpr int kFields[] = {kSize, kStride, kPaddingLow, kDilation, kBaseDilation};
     std::string dimension, made;
-    wire::append(dimension, hlo::fields::window::kSize, size);
-    wire::append(made, hlo::fields::window::kDimensions, dimension);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      wire::append(dimension, kFields[i], std::stoull(numbers[i]));
+    wire::append(made, kDimensions, dimension);
+    return made;
+  }
+
+  /// The dimensions of a convolution along one dimension of its input and of its result.
+  static std::string spatialOf(uint64_t dimension) {
+    std::string made;
+    wire::append(made, hlo::fields::convolution::kInputSpatial, dimension);
+    wire::append(made, hlo::fields::convolution::kOutputSpatial, dimension);
     return made;
   }
 

@@ -297,6 +297,9 @@ TEST(join_adds_equal_operations_that_are_gone) {
   std::vector<Numbers> ids = {{0}, {2}, {}};
   addEqual(ids, program);
   CHECK(ids == std::vector<Numbers>({{0, 1}, {2}, {}}));
+  std::vector<Numbers> copies = {{0}, {0}, {0}}; // The first stands for all.
+  addEqual(copies, program);
+  CHECK(copies == std::vector<Numbers>({{0, 1}, {0}, {0}}));
   std::vector<Numbers> both = {{0}, {1}};
   addEqual(both, program);
   CHECK(both == std::vector<Numbers>({{0}, {1}}));

@@ -6,7 +6,7 @@
 using namespace hlotag;
 
 TEST(passes_have_the_values_that_were_given) {
-  auto pass = passes::makePass("hlotag-propagate-calls", {{"max-clones", int64_t{3}}});
+  auto pass = passes::makePass("hlotag-propagate", {{"max-clones", int64_t{3}}});
   CHECK(pass->findOption("max-clones")->value() == pass::OptionValue(int64_t{3}));
   pass = passes::makePass("hlotag-verify");
   CHECK(pass->findOption("on-mistake")->value() == pass::OptionValue(std::string("error")));
@@ -17,7 +17,7 @@ TEST(values_of_another_type_are_refused) {
   CHECK_THROWS(makePass("hlotag-absent"), std::invalid_argument, "unknown pass");
   CHECK_THROWS(makePass("hlotag-verify", {{"on-mistake", std::string("some")}}),
                std::invalid_argument, "no option 'on-mistake' of this type");
-  CHECK_THROWS(makePass("hlotag-propagate-calls", {{"max-clones", std::string("1")}}),
+  CHECK_THROWS(makePass("hlotag-propagate", {{"max-clones", std::string("1")}}),
                std::invalid_argument, "max-clones");
   CHECK_THROWS(makePass("hlotag-verify", {{"nope", int64_t{1}}}), std::invalid_argument, "nope");
 }

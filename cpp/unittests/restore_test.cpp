@@ -227,6 +227,39 @@ TEST(restore_gives_a_fusion_the_value_on_most_of_its_work) {
            "g f/transpose, t {k=a} f/transpose, i f/transpose, f {k=b} f/transpose");
 }
 
+TEST(restore_of_fusions_in_each_other_takes_no_stack) {
+  // Two fusions of the one before, so that all effort is 2^`kDepth`.
+  constexpr int kDepth = 20000;
+  std::string module = "c0:\n p0 = parameter[64]\n s0 = sine[64](p0) \"#0/f/sin\"\n";
+  for (int depth = 1; depth <= kDepth; ++depth) {
+    std::string n = std::to_string(depth), before = std::to_string(depth - 1);
+    module += "c" + n + ":\n p" + n + " = parameter[64]\n a" + n + " = fusion[64](p" + n +
+              ") calls=c" + before + "\n b" + n + " = fusion[64](a" + n + ") calls=c" + before +
+              " \"#0/f/sin\"\n";
+  }
+  std::string found = restored("0 = stablehlo.sine[64](_) {k=v}", module);
+  CHECK(found.find(", b20000 {helper=true k=v} f/sin") != std::string::npos);
+}
+
+TEST(restore_gives_no_key_of_xlas_to_what_is_applied) {
+  const std::string program = "0 = stablehlo.reduce[](_, _) {MUST_FUSE=1 _any=2 k=v}";
+  CHECK_EQ(restored(program, R"(
+    inner:
+      c = parameter
+      n = negate(c) "#0/f/reduce_sum"
+    sum:
+      a = parameter
+      b = parameter index=1
+      s = add(a, b) {_any=own} "#0/f/reduce_sum"
+      t = call(s) calls=inner "#0/f/reduce_sum"
+    main:
+      x = parameter[4]
+      z = constant
+      r = reduce(x, z) calls=sum "#0/f/reduce_sum")"),
+           "n {k=v} f/reduce_sum, s {_any=2 k=v} f/reduce_sum, t {k=v} f/reduce_sum, "
+           "z {MUST_FUSE=1 _any=2 helper=true k=v}, r {MUST_FUSE=1 _any=2 k=v} f/reduce_sum");
+}
+
 TEST(restore_chains_stack_frames) {
   std::string frames, frame, module, file;
   wire::append(file, 1, std::string_view("name"));

@@ -4,6 +4,7 @@
 #include "hlo_text.h"
 #include "testing.h"
 
+#include <random>
 #include <utility>
 
 using namespace hlotag::hlo;
@@ -131,4 +132,41 @@ TEST(work_that_is_applied_belongs_to_who_applies_it) {
       r = reduce[10](x, x) calls=sum)");
   CHECK_EQ(work["s"].effort(), uint64_t(0));
   CHECK_EQ(work["r"].flops, uint64_t(90));
+}
+
+static uint64_t flopsOfConvolution(int64_t input, int64_t output, const std::string &window) {
+  return Measured("main:\n x = parameter[1," + std::to_string(input) +
+                  "]\n k = parameter[1] index=1\n c = convolution[1," + std::to_string(output) +
+                  "](x, k) spatial=1 window=" + window)["c"]
+      .flops;
+}
+
+TEST(work_of_a_convolution_counts_what_meets_an_element) {
+  std::mt19937 random(1);
+  auto upTo = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (int tries = 0; tries < 500; ++tries) {
+    int64_t input = upTo(1, 6), output = upTo(1, 7), size = upTo(1, 5), stride = upTo(1, 4);
+    int64_t padding = upTo(0, 3), dilation = upTo(1, 3), base = upTo(1, 6);
+    uint64_t meetings = 0;
+    for (int64_t place = 0; place < size; ++place)
+      for (int64_t at = 0; at < output; ++at) {
+        int64_t read = place * dilation + at * stride - padding;
+        meetings += read >= 0 && read % base == 0 && read / base < input;
+      }
+    std::string window;
+    for (int64_t number : {size, stride, padding, dilation, base})
+      window += std::to_string(number) + ",";
+    hlotag::testing::checkEqual(__FILE__, __LINE__, window.c_str(),
+                                flopsOfConvolution(input, output, window), 2 * meetings);
+  }
+}
+
+TEST(work_of_a_hostile_window_is_some_number) {
+  for (const char *window : {"3,4294967296,1,1,4294967296", "1,1,0,1,1099511627776",
+                             "9223372036854775807,9223372036854775807,9223372036854775807,"
+                             "9223372036854775807,9223372036854775807",
+                             "0,0,0,0,0"})
+    CHECK(flopsOfConvolution(4, int64_t(1) << 40, window) < ~uint64_t(0));
 }

@@ -126,7 +126,8 @@ void addEqual(std::vector<Numbers> &ids, const Program &program) {
   for (Numbers &numbers : ids) {
     if (numbers.empty())
       continue;
-    const Numbers &equal = gone[program.operations[size_t(numbers[0])].value];
+    // Only the first one: with as many copies as operations, all would be a square.
+    Numbers equal = std::exchange(gone[program.operations[size_t(numbers[0])].value], {});
     numbers.insert(numbers.end(), equal.begin(), equal.end());
   }
 }

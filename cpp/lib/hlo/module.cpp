@@ -123,27 +123,38 @@ Entries Module::attributes(size_t instruction) const {
 size_t Module::findSource(size_t instruction, int depth) const {
   if (depth == kMaxNestedTuples)
     throw wire::ModuleError("tuples are nested too deep");
-  while (true) {
-    const Kind &kind = this->kind(instruction);
-    std::optional<size_t> caller = computations[instructions[instruction].computation].caller;
-    if (kind.is(kParameter) && caller && !this->kind(*caller).is(kLoop)) {
-      instruction = elementAt(instructions[*caller].operands, instructions[instruction].index);
-    } else if (kind.is(kFusion) || kind.is(kCall)) {
-      instruction = computations[instructions[instruction].called[0]].root;
-    } else if (kind.is(kDone)) {
-      instruction = elementAt(instructions[instruction].operands, 0);
-      if (this->kind(instruction).is(kAsyncStart))
-        instruction = computations[instructions[instruction].called[0]].root;
-    } else if (kind.is(kElement)) {
-      size_t made = findSource(elementAt(instructions[instruction].operands, 0), depth + 1);
-      auto element = elementOf(made, instructions[instruction].index, depth);
-      if (!element)
-        return instruction;
-      instruction = *element;
-    } else {
-      return instruction;
-    }
+  sources_.resize(instructions.size(), kUnknown);
+  std::vector<size_t> path;
+  size_t source = sources_[instruction];
+  while (source == kUnknown) {
+    path.push_back(instruction);
+    size_t next = followSource(instruction, depth);
+    source = next == instruction ? next : sources_[next];
+    instruction = next;
   }
+  for (size_t passed : path)
+    sources_[passed] = source;
+  return source;
+}
+
+/// Returns the instruction whose value `instruction` passes on; itself if it computes the value.
+size_t Module::followSource(size_t instruction, int depth) const {
+  const Instruction &at = instructions[instruction];
+  const Kind &kind = this->kind(instruction);
+  std::optional<size_t> caller = computations[at.computation].caller;
+  if (kind.is(kParameter) && caller && !this->kind(*caller).is(kLoop))
+    return elementAt(instructions[*caller].operands, at.index);
+  if (kind.is(kFusion) || kind.is(kCall))
+    return computations[at.called[0]].root;
+  if (kind.is(kDone)) {
+    size_t start = elementAt(at.operands, 0);
+    return this->kind(start).is(kAsyncStart) ? computations[instructions[start].called[0]].root
+                                             : start;
+  }
+  if (!kind.is(kElement))
+    return instruction;
+  size_t made = findSource(elementAt(at.operands, 0), depth + 1);
+  return elementOf(made, at.index, depth).value_or(instruction);
 }
 
 size_t Module::findWrapped(size_t instruction) const {
@@ -214,6 +225,18 @@ std::vector<int64_t> findFusions(const Module &module) {
         for (size_t callee : module.instructions[i].called)
           fusions[callee] = fusions[c] != kNone ? fusions[c] : int64_t(i);
   return fusions;
+}
+
+std::vector<bool> findApplied(const Module &module) {
+  std::vector<bool> isApplied(module.computations.size());
+  for (size_t c = isApplied.size(); c-- > 0;) // Callers come after their callees.
+    for (size_t i = module.computations[c].begin; i < module.computations[c].end; ++i) {
+      const Kind &kind = module.kind(i);
+      bool runs = kind.is(kRunsOthers) || kind.is(kAsyncStart) || kind.is(kDone);
+      for (size_t callee : module.instructions[i].called)
+        isApplied[callee] = isApplied[callee] || isApplied[c] || !runs;
+    }
+  return isApplied;
 }
 
 } // namespace hlotag::hlo

@@ -5,6 +5,7 @@
 #include "hlotag/hlo/join.h"
 #include "hlotag/hlo/wire.h"
 #include "hlotag/hlo/work.h"
+#include "hlotag/ir/keys.h"
 
 #include <algorithm>
 #include <map>
@@ -46,9 +47,15 @@ public:
   Restorer(const Module &module, const Program &program, Rules &rules, bool keepsNumbers)
       : module_(module), program_(program), rules_(rules), keepsNumbers_(keepsNumbers),
         names_(readNames(module, program)), ids_(join(module, program, names_)),
-        heaviest_(findHeaviest(module)), fusions_(findFusions(module)), work_(measureWork(module)),
+        heaviest_(findHeaviest(module)), fusions_(findFusions(module)),
+        isApplied_(findApplied(module)), work_(measureWork(module)),
         given_(module.instructions.size()) {
     addEqual(ids_, program);
+    // Callees come first, so that no fusion has to ask for one within it.
+    for (size_t i = 0; i < given_.size(); ++i) {
+      efforts_.push_back(measureEffort(i));
+      give(i);
+    }
   }
 
   /// Returns the next computation of the module with the changes to its instructions.
@@ -63,6 +70,8 @@ public:
   }
 
 private:
+  static constexpr uint64_t kMaxEffort = uint64_t(1) << 40; // no sum over a module overflows
+
   using Key = std::tuple<std::string_view, std::vector<size_t>, std::vector<size_t>, bool, bool,
                          std::optional<Entries>>;
 
@@ -127,13 +136,13 @@ private:
     const Module::Computation &body = bodyOf(fusion);
     bool isIdle = true; // Then all count alike.
     for (size_t i = body.begin; i < body.end; ++i)
-      isIdle = isIdle && (ids_[i].empty() || effort(i) == 0);
+      isIdle = isIdle && (ids_[i].empty() || efforts_[i] == 0);
     std::map<std::string_view, std::vector<std::pair<std::string_view, uint64_t>>> byKey;
     uint64_t all = 0;
     for (size_t i = body.begin; i < body.end; ++i) {
       if (ids_[i].empty() || module_.kind(i).is(kParameter))
         continue;
-      uint64_t work = isIdle ? 1 : effort(i);
+      uint64_t work = isIdle ? 1 : efforts_[i];
       all += work;
       for (const auto &[key, value] : give(i)) {
         auto &values = byKey[key];
@@ -159,13 +168,13 @@ private:
     return largest;
   }
 
-  /// The effort of an instruction; of a fusion within a fusion, that of what is in it.
-  uint64_t effort(size_t i) const {
+  /// Returns the effort of an instruction; of a fusion, that of what is in it.
+  uint64_t measureEffort(size_t i) const {
     if (!module_.kind(i).is(kFusion))
-      return work_[i].effort();
+      return std::min(work_[i].effort(), kMaxEffort);
     uint64_t sum = 0;
     for (size_t inner = bodyOf(i).begin; inner < bodyOf(i).end; ++inner)
-      sum += effort(inner);
+      sum = std::min(sum + efforts_[inner], kMaxEffort);
     return sum;
   }
 
@@ -177,14 +186,17 @@ private:
     int64_t fusion = fusions_[module_.instructions[i].computation];
     const Entries *fused = fusion == kNone ? nullptr : &give(size_t(fusion));
     bool isConstant = module_.kind(i).is(kConstant);
-    auto [known, isNew] =
-        decisions_.try_emplace({module_.instructions[i].attributes, &give(i), fused, isConstant});
+    bool isApplied = isApplied_[module_.instructions[i].computation];
+    auto [known, isNew] = decisions_.try_emplace(
+        {module_.instructions[i].attributes, &give(i), fused, isConstant, isApplied});
     Decision &decision = known->second;
     if (isNew) {
       Entries after = give(i);
       decision.label = rules_.labelFor(after);
       if (fused)
         removeRepeated(after, *fused, isConstant);
+      if (isApplied)
+        removeNewXlaKeys(after, module_.attributes(i));
       if (after != module_.attributes(i))
         decision.attributes = toMessage(after);
     }
@@ -198,6 +210,15 @@ private:
       auto found = ofFusion.find(entry->first);
       bool isRepeated = isConstant || (found != ofFusion.end() && found->second == entry->second);
       entry = isRepeated && !rules_.isRepeated(entry->first) ? entries.erase(entry) : ++entry;
+    }
+  }
+
+  /// Removes the keys that XLA reads and that were not there before. What an instruction applies to
+  /// elements is not scheduled, fused or placed by itself.
+  static void removeNewXlaKeys(Entries &entries, const Entries &before) {
+    for (auto entry = entries.begin(); entry != entries.end();) {
+      bool isNew = ir::isXlaKey(entry->first) && before.find(entry->first) == before.end();
+      entry = isNew ? entries.erase(entry) : ++entry;
     }
   }
 
@@ -235,11 +256,14 @@ private:
   std::vector<Numbers> ids_;
   std::vector<size_t> heaviest_;
   std::vector<int64_t> fusions_; // By computation.
+  std::vector<bool> isApplied_;  // By computation.
   std::vector<Work> work_;
+  std::vector<uint64_t> efforts_;
   std::vector<const Entries *> given_; // By instruction, what the rules gave, if asked.
   std::map<Key, Entries> asked_;
-  /// By the entries before, those given, those of the fusion, and whether it is a constant.
-  std::map<std::tuple<std::string_view, const Entries *, const Entries *, bool>, Decision>
+  /// By the entries before, those given, those of the fusion, and whether it is a constant, or is
+  /// applied to elements.
+  std::map<std::tuple<std::string_view, const Entries *, const Entries *, bool, bool>, Decision>
       decisions_;
   size_t next_ = 0;                       // The instruction to write.
   std::string computation_, instruction_; // As written so far.

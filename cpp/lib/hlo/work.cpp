@@ -7,8 +7,10 @@
 
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hlotag::hlo {
 
@@ -101,26 +103,54 @@ std::vector<Window> windowsIn(std::string_view message) {
   return windows;
 }
 
+/// Bounds of sizes and windows, so that no product of two overflows in a malformed module.
+constexpr int64_t kMaxSize = int64_t(1) << 31;
+constexpr int64_t kMaxWindow = 1 << 20;
+
+int64_t limit(int64_t number, int64_t low, int64_t high = kMaxSize) {
+  return std::min(std::max(number, low), high);
+}
+
+/// Returns the remainder that is not negative.
+int64_t modulo(int64_t number, int64_t divisor) {
+  int64_t rest = number % divisor;
+  return rest < 0 ? rest + divisor : rest;
+}
+
+int64_t divideDown(int64_t number, int64_t divisor) {
+  return (number - modulo(number, divisor)) / divisor;
+}
+
+/// Returns `x` with `factor * x = 1` modulo `divisor`, which has no factor in common with it.
+int64_t invert(int64_t factor, int64_t divisor) {
+  int64_t rest = divisor, next = modulo(factor, divisor), x = 0, nextX = 1;
+  while (next != 0) {
+    int64_t quotient = rest / next;
+    rest = std::exchange(next, rest - quotient * next);
+    x = std::exchange(nextX, x - quotient * nextX);
+  }
+  return modulo(x, divisor);
+}
+
 /// Returns how many pairs of a place in the window and one in the result meet an element, and not
 /// padding or a hole, in one dimension.
 uint64_t countMeetings(const Window &window, int64_t input, int64_t output) {
+  int64_t base = limit(window.baseDilation, 1), stride = limit(window.stride, 1);
+  int64_t dilation = limit(window.dilation, 1), padding = limit(window.padding, -kMaxSize);
+  int64_t last = (limit(input, 0) - 1) * base; // the place of the last element
+  int64_t common = std::gcd(stride, base), period = base / common;
+  int64_t inverse = invert(stride / common, period);
   uint64_t count = 0;
-  int64_t base = std::max<int64_t>(window.baseDilation, 1);
-  int64_t stride = std::max<int64_t>(window.stride, 1);
-  int64_t limit = (input - 1) * base; // the last place of an element
-  constexpr int64_t kMost = 1 << 20;  // bounds the time for malformed modules
-  for (int64_t place = 0; place < std::min(window.size, kMost); ++place) {
-    int64_t first = place * window.dilation - window.padding; // met by the result's place 0
-    // Places of the result repeat modulo `base` whether they meet an element or a hole.
-    for (int64_t begin = 0; begin < std::min(base, output); ++begin) {
-      int64_t at = first + begin * stride;
-      if (at % base != 0 || at > limit)
-        continue;
-      int64_t step = stride * base;
-      int64_t low = at < 0 ? (-at + step - 1) / step : 0;
-      int64_t high = std::min((limit - at) / step, (output - 1 - begin) / base);
-      count += high >= low ? uint64_t(high - low + 1) : 0;
-    }
+  for (int64_t place = 0; place < limit(window.size, 0, kMaxWindow); ++place) {
+    int64_t first = place * dilation - padding; // met by the result's place 0
+    if (first % common != 0)
+      continue;
+    // The result's places that meet no hole: this one, and others a period apart.
+    int64_t whole = modulo(modulo(-first / common, period) * inverse, period);
+    int64_t low = std::max<int64_t>(0, -divideDown(first, stride));
+    int64_t high = std::min(limit(output, 0) - 1, divideDown(last - first, stride));
+    if (high >= low)
+      count += uint64_t(divideDown(high - whole, period) - divideDown(low - 1 - whole, period));
   }
   return count;
 }
@@ -129,8 +159,7 @@ class Meter {
 public:
   explicit Meter(const Module &module)
       : module_(module), ofComputation_(module.computations.size()),
-        isApplied_(module.computations.size()), isWritten_(module.instructions.size()) {
-    findApplied();
+        isApplied_(findApplied(module)), isWritten_(module.instructions.size()) {
     findWritten();
   }
 
@@ -150,16 +179,6 @@ public:
 
 private:
   using Measure = uint64_t (Meter::*)(size_t) const;
-
-  /// Marks what other instructions than loops, branches, calls and fusions apply to elements.
-  void findApplied() {
-    for (size_t i = 0; i < module_.instructions.size(); ++i) {
-      const Kind &kind = module_.kind(i);
-      if (!kind.is(kRunsOthers) && !kind.is(kAsyncStart) && !kind.is(kDone))
-        for (size_t callee : module_.instructions[i].called)
-          isApplied_[callee] = true;
-    }
-  }
 
   /// Marks the values that are written to memory: those outside of fusions, and results of fusions.
   void findWritten() {

@@ -85,7 +85,9 @@ public:
 
 private:
   using ById = ir::FlatMap<uint64_t, size_t>;
+  static constexpr size_t kUnknown = size_t(-1);
   size_t findSource(size_t instruction, int depth) const;
+  size_t followSource(size_t instruction, int depth) const;
   std::optional<size_t> elementOf(size_t made, size_t index, int depth) const;
   void readComputation(std::string_view data);
   void readInstruction(std::string_view data, ById &byId);
@@ -96,10 +98,15 @@ private:
   std::map<std::string_view, size_t> opcodes_; // Into `kinds_`, by name.
   ById byId_;
   size_t entry_ = 0;
+  mutable std::vector<size_t> sources_; // By instruction, what `findSource` found before.
 };
 
 /// Returns by computation the fusion that it is part of, as its body or the body of a reduction in
 /// it; `kNone` for others.
 std::vector<int64_t> findFusions(const Module &module);
+
+/// Returns by computation whether an instruction applies it to elements: not a loop, a branch, a
+/// call or a fusion, but a reduction, a sort, a scatter or a collective.
+std::vector<bool> findApplied(const Module &module);
 
 } // namespace hlotag::hlo
