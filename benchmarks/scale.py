@@ -35,8 +35,7 @@ RULES = [
 CASES = {
     "hlotag-resolve": ("", "hlotag-resolve"),
     "hlotag-attach": ("hlotag-resolve", attach(RULES)),
-    "hlotag-propagate-regions": ("hlotag-resolve", "hlotag-propagate-regions"),
-    "hlotag-propagate-calls": ("hlotag-resolve", "hlotag-propagate-calls"),
+    "hlotag-propagate": ("hlotag-resolve", "hlotag-propagate"),
     "hlotag-propagate-autodiff": ("hlotag-resolve," + attach(RULES), "hlotag-propagate-autodiff"),
     "hlotag-strip": ("hlotag-resolve", "hlotag-strip"),
     "hlotag-verify": ("hlotag-resolve," + attach(RULES), "hlotag-verify"),

@@ -27,7 +27,7 @@ from browser import browser  # noqa: E402
 
 SITE = ROOT / "build" / "site"
 FIRST_PAGES = {  # What the search finds first.
-    "propagate-calls": "passes.html#hlotag-propagate-calls",
+    "propagate": "passes.html#hlotag-propagate",
     "overhead": "troubleshooting.html#what-is-the-overhead",
     "memory": "cost.html#memory",
     "communication": "cost.html#communication",

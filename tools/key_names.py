@@ -27,6 +27,7 @@ def header(keys: Iterable[Any]) -> str:
         "kReservedKeys": [name for name in reserved if not name.endswith("*")],
         "kReservedPrefixes": [name.removesuffix("*") for name in reserved if name.endswith("*")],
         "kKeptKeys": [key.name for key in keys if key.kept],
+        "kXlaKeys": [key.name for key in keys if not key.reserved],
     }
     texts = [f"inline constexpr std::string_view {name}[] = {{{_quoted(of)}}};\n" for name, of in arrays.items()]
     return "".join(

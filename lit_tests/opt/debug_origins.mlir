@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where entries come from, for each pass that adds some. Without --debug-origins nobody says so.
-// RUN: hlotag-opt %s --split-input-file --debug-origins --mlir-print-local-scope --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
+// RUN: hlotag-opt %s --split-input-file --debug-origins --mlir-print-local-scope --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
 // A second run finds nothing to do.
-// RUN: hlotag-opt %s --split-input-file --debug-origins --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate-regions,hlotag-propagate-calls,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
-// RUN: hlotag-opt %s --split-input-file --hlotag-resolve --hlotag-propagate-regions --hlotag-propagate-calls --hlotag-propagate-autodiff --hlotag-verify | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
+// RUN: hlotag-opt %s --split-input-file --debug-origins --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate,hlotag-propagate-autodiff,hlotag-verify,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
+// RUN: hlotag-opt %s --split-input-file --hlotag-resolve --hlotag-propagate --hlotag-propagate-autodiff --hlotag-verify | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
 // Records go with their entries, also when nothing is recorded.
-// RUN: hlotag-opt %s --split-input-file --debug-origins --hlotag-resolve --hlotag-propagate-calls -o %t
+// RUN: hlotag-opt %s --split-input-file --debug-origins --hlotag-resolve --hlotag-propagate -o %t
 // RUN: hlotag-opt %t --split-input-file --hlotag-strip | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
 // RUN: hlotag-opt %t --split-input-file --hlotag-strip=keys=k | FileCheck %s --check-prefix=STRIPPED
 // OFF: module @resolve
@@ -44,8 +44,8 @@ module @attach {
 // CHECK-LABEL: module @regions_and_calls
 module @regions_and_calls {
   func.func @main(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
-    // CHECK: stablehlo.abs {{.*}} {hlotag.origins = {k = {from = "stablehlo.case at model.py:3:1", pass = "hlotag-propagate-regions", step = "in its region"}}
-    // CHECK: call @f{{.*}} {hlotag.origins = {k = {from = "stablehlo.case at model.py:3:1", pass = "hlotag-propagate-regions", step = "in its region"}}
+    // CHECK: stablehlo.abs {{.*}} {hlotag.origins = {k = {from = "stablehlo.case at model.py:3:1", pass = "hlotag-propagate", step = "in its region"}}
+    // CHECK: call @f{{.*}} {hlotag.origins = {k = {from = "stablehlo.case at model.py:3:1", pass = "hlotag-propagate", step = "in its region"}}
     %0 = "stablehlo.case"(%i) ({
       %1 = stablehlo.abs %x : tensor<f32>
       %2 = func.call @f(%1) : (tensor<f32>) -> tensor<f32> loc("jit(f)/\01g\7F/call")
@@ -54,7 +54,7 @@ module @regions_and_calls {
     return %0 : tensor<f32>
   }
   // CHECK-LABEL: func.func private @f
-  // CHECK: stablehlo.negate {{.*}} {hlotag.origins = {k = {from = "func.call at \22jit(f)/\\01g\\7F/call\22", pass = "hlotag-propagate-calls", step = "in the function it calls"}}
+  // CHECK: stablehlo.negate {{.*}} {hlotag.origins = {k = {from = "func.call at \22jit(f)/\\01g\\7F/call\22", pass = "hlotag-propagate", step = "in the function it calls"}}
   func.func private @f(%x: tensor<f32>) -> tensor<f32> {
     %0 = stablehlo.negate %x : tensor<f32>
     return %0 : tensor<f32>

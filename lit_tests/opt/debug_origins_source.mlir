@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An operation without a location is at its line of the file, or of standard input.
-// RUN: hlotag-opt %s --hlotag-propagate-calls --debug-origins | FileCheck %s
-// RUN: hlotag-opt --hlotag-propagate-calls --debug-origins < %s | FileCheck %s --check-prefix=STDIN
+// RUN: hlotag-opt %s --hlotag-propagate --debug-origins | FileCheck %s
+// RUN: hlotag-opt --hlotag-propagate --debug-origins < %s | FileCheck %s --check-prefix=STDIN
 
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = call @f(%x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<4xf32>) -> tensor<4xf32>

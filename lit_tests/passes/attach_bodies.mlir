@@ -37,3 +37,27 @@ func.func @branch(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
   return %0 : tensor<f32>
 // CHECK-NEXT: }
 }
+
+// MHLO's loop is StableHLO's.
+// CHECK-LABEL: func.func @loop(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<f32>, %[[ARG1:.*]]: tensor<i1>) -> tensor<f32> {
+func.func @loop(%x: tensor<f32>, %p: tensor<i1>) -> tensor<f32> {
+  // CHECK-NEXT: %[[V0:.*]] = mhlo.while(%[[ITERARG:.*]] = %[[ARG0]]) : tensor<f32> attributes {mhlo.frontend_attributes = {k = "v"}}
+  %0 = "mhlo.while"(%x) ({
+  // CHECK-NEXT: cond {
+  ^bb0(%a: tensor<f32>):
+    // CHECK-NEXT: mhlo.return %[[ARG1]] : tensor<i1>
+    "mhlo.return"(%p) : (tensor<i1>) -> ()
+  // CHECK-NEXT: } do {
+  }, {
+  ^bb0(%a: tensor<f32>):
+    // CHECK-NEXT: %[[V1:.*]] = mhlo.sine %[[ITERARG]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+    %1 = mhlo.sine %a : tensor<f32>
+    // CHECK-NEXT: mhlo.return %[[V1]] : tensor<f32>
+    "mhlo.return"(%1) : (tensor<f32>) -> ()
+  // CHECK-NEXT: }
+  }) : (tensor<f32>) -> tensor<f32>
+  // CHECK-NEXT: return %[[V0]] : tensor<f32>
+  return %0 : tensor<f32>
+// CHECK-NEXT: }
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-propagate-calls --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-propagate --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
 // A second run finds nothing to do.
-// RUN: hlotag-opt %s --hlotag-propagate-calls --hlotag-propagate-calls --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-propagate --hlotag-propagate --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
 
 // Three calls, two sets of entries, one call without: two copies.
 // CHECK-LABEL: func.func public @main(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-propagate-calls=max-clones=1 --split-input-file --verify-diagnostics
+// RUN: hlotag-opt %s --hlotag-propagate=max-clones=1 --split-input-file --verify-diagnostics
 
 func.func public @main(%x: tensor<f32>) -> tensor<f32> {
   %0 = call @f(%x) {mhlo.frontend_attributes = {k = "1"}} : (tensor<f32>) -> tensor<f32>
@@ -7,7 +7,7 @@ func.func public @main(%x: tensor<f32>) -> tensor<f32> {
   %2 = call @f(%1) {mhlo.frontend_attributes = {k = "3"}} : (tensor<f32>) -> tensor<f32>
   return %2 : tensor<f32>
 }
-// expected-error@below {{more than 1 copies of functions would be needed for the entries that calls hand to them; see option 'max-clones'}}
+// expected-error@below {{more than 1 copies of functions would be needed for the entries that calls pass to them; see option 'max-clones'}}
 func.func private @f(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x : tensor<f32>
   return %0 : tensor<f32>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Without StableHLO, mlir-opt does not see what its operations refer to, and takes one with a region for a symbol table.
 // UNSUPPORTED: mlir-opt
-// RUN: hlotag-opt %s --hlotag-propagate-calls --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
-// RUN: hlotag-opt %s --hlotag-propagate-calls --hlotag-propagate-calls --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-propagate --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-propagate --hlotag-propagate --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
 
 // A public function, and one that is called without entries too, stay as they are.
 // CHECK-LABEL: func.func public @main(
@@ -204,6 +204,99 @@ func.func private @named(%x: tensor<f32>) -> tensor<f32> {
 // CHECK-NEXT: }
 }
 // CHECK-LABEL: func.func private @named_0(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> {
+// CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+// CHECK-NEXT: return %[[V0]] : tensor<f32>
+// CHECK-NEXT: }
+
+// -----
+
+// What attributes of the module, of functions and of unknown operations name may run without being called.
+// CHECK: module attributes {foo.entry = @of_module} {
+module attributes {foo.entry = @of_module} {
+  // CHECK-LABEL: func.func public @main(
+  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> attributes {foo.uses = {list = [@of_function]}} {
+  func.func public @main(%x: tensor<f32>) -> tensor<f32> attributes {foo.uses = {list = [@of_function]}} {
+    // CHECK-NEXT: %[[V0:.*]] = call @of_module_0(%[[ARG0]]) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+    %0 = call @of_module(%x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+    // CHECK-NEXT: %[[V1:.*]] = call @of_function_0(%[[V0]]) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+    %1 = call @of_function(%0) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+    // CHECK-NEXT: %[[V2:.*]] = call @of_unknown_0(%[[V1]]) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+    %2 = call @of_unknown(%1) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+    // CHECK-NEXT: %[[V3:.*]] = mhlo.custom_call @t(%[[V2]]) {foo.uses = @of_unknown} : (tensor<f32>) -> tensor<f32>
+    %3 = "mhlo.custom_call"(%2) {call_target_name = "t", foo.uses = @of_unknown} : (tensor<f32>) -> tensor<f32>
+    // CHECK-NEXT: return %[[V3]] : tensor<f32>
+    return %3 : tensor<f32>
+  // CHECK-NEXT: }
+  }
+  // CHECK-LABEL: func.func private @of_module(
+  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> {
+  func.func private @of_module(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] : tensor<f32>
+    %0 = stablehlo.sine %x : tensor<f32>
+    // CHECK-NEXT: return %[[V0]] : tensor<f32>
+    return %0 : tensor<f32>
+  // CHECK-NEXT: }
+  }
+  // CHECK-LABEL: func.func private @of_module_0(
+  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+  // CHECK-NEXT: return %[[V0]] : tensor<f32>
+  // CHECK-NEXT: }
+  // CHECK-LABEL: func.func private @of_function(
+  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> {
+  func.func private @of_function(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK-NEXT: %[[V0:.*]] = stablehlo.cosine %[[ARG0]] : tensor<f32>
+    %0 = stablehlo.cosine %x : tensor<f32>
+    // CHECK-NEXT: return %[[V0]] : tensor<f32>
+    return %0 : tensor<f32>
+  // CHECK-NEXT: }
+  }
+  // CHECK-LABEL: func.func private @of_function_0(
+  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.cosine %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+  // CHECK-NEXT: return %[[V0]] : tensor<f32>
+  // CHECK-NEXT: }
+  // CHECK-LABEL: func.func private @of_unknown(
+  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> {
+  func.func private @of_unknown(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK-NEXT: %[[V0:.*]] = stablehlo.tanh %[[ARG0]] : tensor<f32>
+    %0 = stablehlo.tanh %x : tensor<f32>
+    // CHECK-NEXT: return %[[V0]] : tensor<f32>
+    return %0 : tensor<f32>
+  // CHECK-NEXT: }
+  }
+// CHECK-LABEL: func.func private @of_unknown_0(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> {
+// CHECK-NEXT: %[[V0:.*]] = stablehlo.tanh %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+// CHECK-NEXT: return %[[V0]] : tensor<f32>
+// CHECK-NEXT: }
+}
+
+// -----
+
+// MHLO's operations are those of StableHLO: a custom call calls, and a return gets nothing.
+// CHECK-LABEL: func.func public @main(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> {
+func.func public @main(%x: tensor<f32>) -> tensor<f32> {
+  // CHECK-NEXT: %[[V0:.*]] = mhlo.custom_call @t(%[[ARG0]]) {called_computations = [@f_0], mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+  %0 = "mhlo.custom_call"(%x) {call_target_name = "t", called_computations = [@f], mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> tensor<f32>
+  // CHECK-NEXT: %[[V1:.*]] = mhlo.custom_call @t(%[[V0]]) {called_computations = [@f]} : (tensor<f32>) -> tensor<f32>
+  %1 = "mhlo.custom_call"(%0) {call_target_name = "t", called_computations = [@f]} : (tensor<f32>) -> tensor<f32>
+  // CHECK-NEXT: return %[[V1]] : tensor<f32>
+  return %1 : tensor<f32>
+// CHECK-NEXT: }
+}
+// CHECK-LABEL: func.func private @f(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> {
+func.func private @f(%x: tensor<f32>) -> tensor<f32> {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] : tensor<f32>
+  %0 = stablehlo.sine %x : tensor<f32>
+  // CHECK-NEXT: return %[[V0]] : tensor<f32>
+  return %0 : tensor<f32>
+// CHECK-NEXT: }
+}
+// CHECK-LABEL: func.func private @f_0(
 // CHECK-SAME: %[[ARG0:.*]]: tensor<f32>) -> tensor<f32> {
 // CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
 // CHECK-NEXT: return %[[V0]] : tensor<f32>

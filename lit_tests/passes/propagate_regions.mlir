@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-propagate-regions | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-propagate | FileCheck %s --implicit-check-not=frontend_attributes
 // A second run finds nothing to do.
-// RUN: hlotag-opt %s --hlotag-propagate-regions --hlotag-propagate-regions | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-propagate --hlotag-propagate | FileCheck %s --implicit-check-not=frontend_attributes
 
 // CHECK-LABEL: func.func @branches(
 // CHECK-SAME: %[[ARG0:.*]]: tensor<i32>, %[[ARG1:.*]]: tensor<f32>) -> tensor<f32> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-propagate-regions --split-input-file --verify-diagnostics
+// RUN: hlotag-opt %s --hlotag-propagate --split-input-file --verify-diagnostics
 
 func.func @no_dictionary(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
   // expected-error@below {{attribute 'mhlo.frontend_attributes' must be a dictionary, but is "k"}}

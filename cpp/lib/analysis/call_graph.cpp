@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/analysis/call_graph.h"
 
+#include "hlotag/ir/keys.h"
+
 #include <utility>
 
 namespace hlotag::analysis {
@@ -25,8 +27,11 @@ CallGraph::CallGraph(const ir::OpList &operations, const ir::OpIds &ids) {
     functions_.push_back({op, name.value(), visibility && visibility.value() == "private"});
     functions_.back().index = i;
   }
-  for (size_t f = 0; f < functions_.size(); ++f)
+  addReferences(operations[0].op);
+  for (size_t f = 0; f < functions_.size(); ++f) {
+    addReferences(functions_[f].op);
     addBody(f, operations, ids);
+  }
   // A nested module resolves names among its own symbols.
   for (size_t other : others)
     for (size_t i = other; i < operations.after(other); i = operations.next(i, ids.module))
@@ -70,7 +75,7 @@ void CallGraph::addCalls(const CallSite &site, Attribute callees) {
 void CallGraph::addReferences(Operation op, Identifier calleeAttr) {
   std::vector<Attribute> pending;
   for (ir::NamedAttribute entry : op.attributes())
-    if (entry.name != calleeAttr)
+    if (entry.name != calleeAttr && !ir::startsWith(entry.name.str(), ir::kReservedPrefix))
       pending.push_back(entry.value);
   while (!pending.empty()) {
     Attribute attr = pending.back();

@@ -20,6 +20,11 @@ bool isCarriedKey(std::string_view key) {
          std::find(std::begin(kKeptKeys), std::end(kKeptKeys), key) == std::end(kKeptKeys);
 }
 
+bool isXlaKey(std::string_view key) {
+  return startsWith(key, "_") || startsWith(key, "xla") ||
+         std::find(std::begin(kXlaKeys), std::end(kXlaKeys), key) != std::end(kXlaKeys);
+}
+
 bool isUnset(Attribute value) {
   ArrayAttr list = dynCast<ArrayAttr>(value);
   if (!list || list.size() != 1)

@@ -12,7 +12,7 @@ bool isHlo(std::string_view name) {
 
 } // namespace
 
-OpIds::OpIds(MlirContext context) {
+OpIds::OpIds(MlirContext context) : context_(context) {
   auto get = [&](std::string_view text) { return Identifier::get(context, text); };
 #define HLOTAG_OP(id, name, facts, callees)                                                        \
   id = get(name);                                                                                  \
@@ -29,11 +29,17 @@ bool OpIds::hasBody(const OpList::Item &item) const {
 }
 
 const OpIds::Row &OpIds::rowOf(Identifier name) const {
-  auto [row, isNew] = rows_.insert(name.opaque());
-  // Other operations of StableHLO have no symbols.
-  if (isNew)
-    row->facts = isHlo(name.str()) ? 0U : unsigned{kRefers};
-  return *row;
+  if (const Row *known = rows_.find(name.opaque()))
+    return *known;
+  Row row{kRefers, {}};
+  if (startsWith(name.str(), "mhlo.")) { // Most operations are those of StableHLO.
+    Identifier twin = Identifier::get(context_, concat({"stablehlo.", name.str().substr(5)}));
+    if (const Row *known = rows_.find(twin.opaque()))
+      row = *known;
+  } else if (isHlo(name.str())) {
+    row = {}; // Has no symbols.
+  }
+  return *rows_.insert(name.opaque()).first = row;
 }
 
 } // namespace hlotag::ir

@@ -10,9 +10,8 @@ namespace hlotag::passes {
 std::vector<std::unique_ptr<pass::Pass>> makeAllPasses() {
   std::vector<std::unique_ptr<pass::Pass>> passes;
   passes.push_back(createAttachPass());
+  passes.push_back(createPropagatePass());
   passes.push_back(createPropagateAutodiffPass());
-  passes.push_back(createPropagateCallsPass());
-  passes.push_back(createPropagateRegionsPass());
   passes.push_back(createResolvePass());
   passes.push_back(createStripPass());
   passes.push_back(createVerifyPass());

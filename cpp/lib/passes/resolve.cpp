@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "analysis/applied.h"
 #include "analysis/field.h"
 #include "analysis/marks.h"
 #include "analysis/rules.h"
@@ -245,11 +246,10 @@ public:
       if (provenance_ && item.hasRegions)
         (void)provenance_->of(item.op, item.op);
     const ir::OpList &operations = ctx_.operations();
+    std::vector<bool> isApplied = analysis::findApplied(operations, ctx_.ids());
     for (size_t i = 0; i < operations.size(); ++i) {
-      isInBody_ = i < bodyEnd_;
+      isApplied_ = isApplied[i];
       visit(operations[i]);
-      if (ctx_.ids().hasBody(operations[i]))
-        bodyEnd_ = std::max(bodyEnd_, operations.after(i));
     }
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
     ctx_.rewriter().removeAttr(ctx_.module(), ir::Identifier::get(ctx_.context(), "hlotag.rules"));
@@ -285,7 +285,7 @@ private:
         phase <= Custom ? "tag of the program" : "tag of the program, derived by autodiff";
     bool hasRules = false; // of a tag; those of outer ones for some operations do not count
     for (const Tag *tag : resolved.tags) {
-      if (ir::DictionaryAttr entries = (hasRules ? tag->all : tag->own)[phase])
+      if (ir::DictionaryAttr entries = allowed((hasRules ? tag->all : tag->own)[phase]))
         ctx_.tags().add(op, entries, {step});
       if (!hasRules && !tag->rules.empty())
         addOfRules(op, name, tag->rules, phase);
@@ -293,12 +293,17 @@ private:
     }
   }
 
+  /// Returns the entries that the operation may have; null for none.
+  ir::DictionaryAttr allowed(ir::DictionaryAttr entries) {
+    return isApplied_ ? ctx_.tags().withoutXlaKeys(entries) : entries;
+  }
+
   void addOfRules(ir::Operation op, ir::Identifier name, const std::vector<RuleEntries> &rules,
                   TagPhase phase) {
     std::vector<transforms::RuleWriter::Match> matches; // the last rule first
     for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
-      ir::DictionaryAttr entries = rule->entries[phase];
-      bool isFor = !rule->op || (!isInBody_ && rule->matches(name.str()));
+      ir::DictionaryAttr entries = allowed(rule->entries[phase]);
+      bool isFor = !rule->op || (!isApplied_ && rule->matches(name.str()));
       if (isFor && entries && !entries.empty())
         matches.push_back({rule->rule, rule->depth, entries});
     }
@@ -308,8 +313,7 @@ private:
   PassContext &ctx_;
   LocationResolver &locations_;
   analysis::Provenance *provenance_;
-  size_t bodyEnd_ = 0; // the operation after the last body that was entered
-  bool isInBody_ = false;
+  bool isApplied_ = false; // by a reduction, a sort or a scatter
   transforms::RuleWriter rules_;
 };
 

@@ -12,7 +12,7 @@ from hlotag.cli import audit, keys, opt, profile, terminal
 
 _EXAMPLES = """\
 examples:
-  hlotag opt module.mlir --hlotag-propagate-calls
+  hlotag opt module.mlir --hlotag-propagate
   hlotag audit module.mlir --fail-if lost:_scheduling_group_id
   hlotag profile train.py:step --by layer
   hlotag keys '_xla_*'

@@ -30,7 +30,7 @@ _SPLIT_MARKER = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
 _PASS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)(?:=(?P<options>.*))?", re.DOTALL)
 _EXAMPLES = """\
 examples:
-  hlotag-opt module.mlir --hlotag-propagate-calls --cse -o tagged.mlir
+  hlotag-opt module.mlir --hlotag-propagate --cse -o tagged.mlir
   hlotag-opt module.mlir --pass-pipeline='hlotag-strip{keys=debug*},canonicalize'
   hlotag-opt module.mlir --load-pass-plugin=my_passes.py --my-pass=at-most=2
   hlotag-opt module.mlir --hlotag-resolve --mlir-print-ir-after-change -o /dev/null

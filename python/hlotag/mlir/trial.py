@@ -26,8 +26,7 @@ _PYTHON = re.compile(r"python[\d.]*[a-z]*")
 # The default pipeline of `hlotag.passes`.
 PIPELINE: list[tuple[str, dict[str, str]]] = [
     ("hlotag-resolve", {}),
-    ("hlotag-propagate-regions", {}),
-    ("hlotag-propagate-calls", {}),
+    ("hlotag-propagate", {}),
     ("hlotag-verify", {"on-mistake": "warning"}),
 ]
 

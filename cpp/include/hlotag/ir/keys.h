@@ -27,6 +27,10 @@ bool isReservedKey(std::string_view key);
 /// `inlineable` of a call, placements, shardings.
 bool isCarriedKey(std::string_view key);
 
+/// Returns whether XLA reads the key, by the catalogue or by the form of its name. Such a key means
+/// an operation that XLA schedules, fuses or places, and no operation that another one applies.
+bool isXlaKey(std::string_view key);
+
 /// The sentinel `["hlotag.unset"]`, in flight only: the key was removed from this operation, and
 /// callers, regions and outer scopes must not restore it.
 bool isUnset(Attribute value);

@@ -61,6 +61,7 @@ public:
   const Row &rowOf(Identifier name) const;
 
 private:
+  MlirContext context_;
   mutable PointerMap<bool> taggable_; // by name
   mutable PointerMap<Row> rows_;      // by name: those of ops.def, and those that were asked for
 };

@@ -53,6 +53,14 @@ public:
   DictionaryAttr remove(DictionaryAttr a, DictionaryAttr b) {
     return select(a, [&](NamedAttribute entry) { return !b || !b.lookup(entry.name.str()); });
   }
+  /// Returns the entries of `a` that are not unset.
+  DictionaryAttr withoutUnset(DictionaryAttr a) {
+    return select(a, [](NamedAttribute entry) { return !isUnset(entry.value); });
+  }
+  /// Returns the entries of `a` for operations that another operation applies.
+  DictionaryAttr withoutXlaKeys(DictionaryAttr a) {
+    return select(a, [](NamedAttribute entry) { return !isXlaKey(entry.name.str()); });
+  }
   /// Returns the entries of `a` that are `kept`.
   template <class Predicate> DictionaryAttr select(DictionaryAttr a, Predicate isKept) {
     std::vector<NamedAttribute> kept;

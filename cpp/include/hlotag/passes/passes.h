@@ -13,9 +13,8 @@
 namespace hlotag::passes {
 
 std::unique_ptr<pass::Pass> createAttachPass();
+std::unique_ptr<pass::Pass> createPropagatePass();
 std::unique_ptr<pass::Pass> createPropagateAutodiffPass();
-std::unique_ptr<pass::Pass> createPropagateCallsPass();
-std::unique_ptr<pass::Pass> createPropagateRegionsPass();
 std::unique_ptr<pass::Pass> createResolvePass();
 std::unique_ptr<pass::Pass> createStripPass();
 std::unique_ptr<pass::Pass> createVerifyPass();

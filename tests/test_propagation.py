@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hlotag-propagate` on random modules, against what a tag is: the value of the innermost operation that has the key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hlotag
+from hlotag.mlir.modules import new_context, parse_module
+
+UNSET = '["hlotag.unset"]'
+XLA_KEY = "MUST_FUSE"
+Tags = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operation of a random module: a branch, a reduction, a call of a later function, or one without regions."""
+
+    kind: str
+    own: tuple[tuple[str, str], ...]
+    inside: tuple[Node, ...] = ()
+    callee: int = 0
+
+
+def what_operations_have(functions: Sequence[Sequence[Node]], body: Sequence[Node], outer: Tags, applied=False) -> Iterator[Tags]:
+    """The definition: the tags of the operations that a body runs, of those in a call after the call."""
+    for node in body:
+        tags = {key: value for key, value in outer.items() if not (applied and key == XLA_KEY)} | dict(node.own)
+        yield {key: value for key, value in tags.items() if value != UNSET}
+        if node.kind in ("case", "reduce"):
+            yield from what_operations_have(functions, node.inside, tags, applied or node.kind == "reduce")
+        elif node.kind == "call":
+            passed = {key: value for key, value in tags.items() if value != UNSET and not (applied and key == XLA_KEY)}
+            callee = functions[node.callee] if node.callee < len(functions) else ()
+            yield from what_operations_have(functions, callee, passed)
+
+
+own = st.lists(st.tuples(st.sampled_from(["k", "l", XLA_KEY]), st.sampled_from(['"1"', '"2"', UNSET])), max_size=2).map(
+    lambda entries: tuple(dict(entries).items())
+)
+leaves = st.builds(Node, st.just("sine"), own)
+
+
+def nodes(function: int) -> st.SearchStrategy[Node]:
+    calls = st.builds(Node, st.just("call"), own, callee=st.integers(function + 1, function + 2))
+    return st.recursive(
+        leaves | calls,
+        lambda inner: st.builds(Node, st.sampled_from(["case", "reduce"]), own, st.lists(inner, max_size=3).map(tuple)),
+        max_leaves=5,
+    )
+
+
+MODULES = st.tuples(*(st.lists(nodes(function), max_size=3) for function in range(4)))
+
+
+def write(functions: Sequence[Sequence[Node]], roots: set[int]) -> str:
+    """The module's text; `roots` are public, and so may run without being called."""
+    number = iter(range(1 << 20))
+
+    def attributes(node: Node) -> str:
+        entries = ", ".join(f"{key} = {value}" for key, value in node.own)
+        return f"{{mhlo.frontend_attributes = {{{entries}}}}}" if entries else ""
+
+    def line(node: Node) -> str:
+        name, tags = next(number), attributes(node)
+        if node.kind == "call" and node.callee < len(functions):
+            types = "(tensor<f32>, tensor<i32>, tensor<4xf32>) -> tensor<f32>"
+            return f"%{name} = func.call @f{node.callee}(%x, %i, %v) {tags} : {types}"
+        inside = "\n".join(line(inner) for inner in node.inside) + "\nstablehlo.return %x : tensor<f32>"
+        if node.kind == "case":
+            return f'%{name} = "stablehlo.case"(%i) ({{ {inside} }}) {tags} : (tensor<i32>) -> tensor<f32>'
+        if node.kind == "reduce":
+            arguments = f"^bb0(%a{name}: tensor<f32>, %b{name}: tensor<f32>):"
+            dimensions = "<{dimensions = array<i64: 0>}>"
+            types = "(tensor<4xf32>, tensor<f32>) -> tensor<f32>"
+            return f'%{name} = "stablehlo.reduce"(%v, %x) {dimensions} ({{ {arguments} {inside} }}) {tags} : {types}'
+        return f"%{name} = stablehlo.sine %x {tags} : tensor<f32>"
+
+    texts = []
+    for function, body in enumerate(functions):
+        visibility = "public" if function in roots else "private"
+        head = f"func.func {visibility} @f{function}(%x: tensor<f32>, %i: tensor<i32>, %v: tensor<4xf32>) -> tensor<f32>"
+        texts.append(f"{head} {{\n" + "\n".join(map(line, body)) + "\nreturn %x : tensor<f32>\n}")
+    return "\n".join(texts)
+
+
+def read(text: str, root: str) -> Iterator[Tags]:
+    """The tags of the operations that a function of a module runs, in the order of `what_operations_have`."""
+    with new_context():
+        module = parse_module(text)
+        functions = {op.attributes["sym_name"].value: op for op in module.body.operations}
+
+        def walk(block) -> Iterator[Tags]:
+            for op in list(block.operations)[:-1]:
+                found = op.attributes.get("mhlo.frontend_attributes", ())
+                yield {entry.name: str(entry.attr) for entry in found if str(entry.attr) != UNSET}
+                for region in op.regions:
+                    yield from walk(region.blocks[0])
+                if op.operation.name == "func.call":
+                    yield from walk(functions[op.attributes["callee"].value].regions[0].blocks[0])
+
+        yield from walk(functions[root].regions[0].blocks[0])
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@given(MODULES, st.sets(st.integers(1, 3), max_size=1))
+def test_the_innermost_operation_that_has_a_key_decides(functions, also_public):
+    roots = {0} | also_public
+    once = hlotag.run_passes(write(functions, roots), "hlotag-propagate")
+    for root in roots:
+        assert list(read(once, f"f{root}")) == list(what_operations_have(functions, functions[root], {}))
+    assert hlotag.run_passes(once, "hlotag-propagate") == once
