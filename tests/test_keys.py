@@ -40,8 +40,8 @@ by_name = pytest.mark.parametrize("key", FREE, ids=lambda key: key.name)
 VALUES = {
     **{key.name: ([*key.values.choices], ["2", "", "HOST", 0.5]) for key in FREE if key.values and key.values.choices},
     "_scheduling_group_id": (
-        [40, "40", "-1", "40:0", ":1", "noop", np.int32(3)],
-        ["", ":", "40:", "a", "4:b", "1:2:3", 4.0, True, "\u0663", "1\n"],
+        [40, "40", "+1", "0", 2**31 - 1, "40:0", "40:-1", ":1", "noop", np.int32(3)],
+        ["", ":", "40:", "a", "-1", 2**31, f"{2**31}:0", "4:b", "1:2:3", 4.0, True, "\u0663", "1\n"],
     ),
     "scheduler_delay_priority": ([3, "-7", 2**31 - 1, -(2**31)], ["high", 2**31, "9" * 5000, 1.0, True, ""]),
     "latency_metadata": ([100, "100", 2**63 - 1], ["long", 0.5, 2**63]),

@@ -27,17 +27,16 @@ class Node:
     callee: int = 0
 
 
-def what_operations_have(functions: Sequence[Sequence[Node]], body: Sequence[Node], outer: Tags, applied=False) -> Iterator[Tags]:
+def what_operations_have(functions: Sequence[Sequence[Node]], body: Sequence[Node], outer: Tags) -> Iterator[Tags]:
     """The definition: the tags of the operations that a body runs, of those in a call after the call."""
     for node in body:
-        tags = {key: value for key, value in outer.items() if not (applied and key == XLA_KEY)} | dict(node.own)
+        tags = outer | dict(node.own)
         yield {key: value for key, value in tags.items() if value != UNSET}
-        if node.kind in ("case", "reduce"):
-            yield from what_operations_have(functions, node.inside, tags, applied or node.kind == "reduce")
-        elif node.kind == "call":
-            passed = {key: value for key, value in tags.items() if value != UNSET and not (applied and key == XLA_KEY)}
-            callee = functions[node.callee] if node.callee < len(functions) else ()
-            yield from what_operations_have(functions, callee, passed)
+        if node.kind == "call":
+            yield from what_operations_have(functions, functions[node.callee] if node.callee < len(functions) else (), tags)
+        else:
+            inner = {key: value for key, value in tags.items() if key != XLA_KEY}
+            yield from what_operations_have(functions, node.inside, inner)
 
 
 own = st.lists(st.tuples(st.sampled_from(["k", "l", XLA_KEY]), st.sampled_from(['"1"', '"2"', UNSET])), max_size=2).map(

@@ -31,6 +31,9 @@ other key than those below and those that begin with `_` or `xla`, unless you re
   reads](ahead_of_time.md#what-each-compiler-reads) has the evidence.
 - **Given back**: the compilers that read the key after their optimizations. Where these drop the tag, the
   [HLO stage](how_it_works.md#the-hlo-stage) gives it back before it is read.
+- **Where**: a value tag of a loop, a branch, a reduction or a sort is on that operation, and with these keys on nothing
+  in it. A block or a rule tags the equations in a loop or a branch. What a reduction, a sort, a scatter or a collective
+  applies has none of these keys. XLA schedules, fuses and places the operations of one computation together.
 - **Derived**: what operations that autodiff derives get when `grad=` is not given: the `same` entry, or none (`drop`).
 - **How to**: [scheduling groups](scheduling_groups.md), [offload](offload.md), [must-fuse](must_fuse.md).
 

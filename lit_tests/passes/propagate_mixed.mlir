@@ -156,8 +156,8 @@ func.func private @f(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
 
 // -----
 
-// What a reduction applies gets no key that XLA reads, in its regions and in the functions that
-// they call: of the catalogue, and of XLA's form. A loop's body gets it.
+// Keys that XLA reads, of the catalogue and of its form, stay out of regions that become computations of their own: what a
+// reduction applies, in the functions that it calls too, and the body of a loop.
 // CHECK-LABEL: func.func public @main(
 // CHECK-SAME: %[[ARG0:.*]]: tensor<i32>, %[[ARG1:.*]]: tensor<4xf32>, %[[ARG2:.*]]: tensor<f32>) -> tensor<f32> {
 func.func public @main(%n: tensor<i32>, %x: tensor<4xf32>, %z: tensor<f32>) -> tensor<f32> {
@@ -192,13 +192,13 @@ func.func private @f(%n: tensor<i32>, %x: tensor<4xf32>, %z: tensor<f32>) -> ten
   %4:2 = stablehlo.while(%a = %n, %b = %0) : tensor<i32>, tensor<f32>
   // CHECK-NEXT: cond {
   cond {
-    // CHECK-NEXT: %[[V2]] = stablehlo.compare LT, %[[ITERARG]], %[[ITERARG]] {mhlo.frontend_attributes = {MUST_FUSE = "1", k = "v"}} : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    // CHECK-NEXT: %[[V2]] = stablehlo.compare LT, %[[ITERARG]], %[[ITERARG]] {mhlo.frontend_attributes = {k = "v"}} : (tensor<i32>, tensor<i32>) -> tensor<i1>
     %5 = stablehlo.compare LT, %a, %a : (tensor<i32>, tensor<i32>) -> tensor<i1>
     // CHECK-NEXT: stablehlo.return %[[V2]] : tensor<i1>
     stablehlo.return %5 : tensor<i1>
   // CHECK-NEXT: } do {
   } do {
-    // CHECK-NEXT: %[[V2]] = stablehlo.sine %[[ITERARG_0]] {mhlo.frontend_attributes = {MUST_FUSE = "1", k = "v"}} : tensor<f32>
+    // CHECK-NEXT: %[[V2]] = stablehlo.sine %[[ITERARG_0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
     %5 = stablehlo.sine %b : tensor<f32>
     // CHECK-NEXT: stablehlo.return %[[ITERARG]], %[[V2]] : tensor<i32>, tensor<f32>
     stablehlo.return %a, %5 : tensor<i32>, tensor<f32>

@@ -24,8 +24,12 @@ OpIds::OpIds(MlirContext context) : context_(context) {
   derived = get(kDerived);
 }
 
+bool OpIds::hasComputations(const OpList::Item &item) const {
+  return item.hasRegions && isHlo(item.name.str());
+}
+
 bool OpIds::hasBody(const OpList::Item &item) const {
-  return item.hasRegions && isHlo(item.name.str()) && !is(item.name, kRunsEquations);
+  return hasComputations(item) && !is(item.name, kRunsEquations);
 }
 
 const OpIds::Row &OpIds::rowOf(Identifier name) const {

@@ -25,7 +25,7 @@ struct Inherited {
   DictionaryAttr fromRegions; ///< `regions` without unset keys
   DictionaryAttr fromCaller;  ///< of the calls of its function, without the keys of `regions`
   Operation parent = {};      ///< the innermost operation with `regions`
-  bool isInBody = false;      ///< whether a reduction, sort or scatter applies it
+  bool isApart = false;       ///< whether XLA makes it a computation of its own
 };
 
 /// Visits operations, each before those in its regions, with what they inherit.
@@ -57,12 +57,12 @@ private:
     const Inherited &outer = regions_.back();
     DictionaryAttr own = tags.select(
         tags.get(item.op), [](NamedAttribute entry) { return ir::isCarriedKey(entry.name.str()); });
-    bool isBody = ctx_.ids().hasBody(item);
-    if (!own && !outer.regions && !isBody)
+    bool isApart = ctx_.ids().hasComputations(item);
+    if (!own && !outer.regions && (!isApart || outer.isApart))
       return;
     Inherited inner{end,     tags.merge(own, outer.regions), {}, tags.remove(outer.fromCaller, own),
-                    item.op, outer.isInBody || isBody};
-    if (inner.isInBody) {
+                    item.op, outer.isApart || isApart};
+    if (isApart) {
       inner.regions = tags.withoutXlaKeys(inner.regions);
       inner.fromCaller = tags.withoutXlaKeys(inner.fromCaller);
     }
@@ -97,7 +97,7 @@ private:
   /// A call.
   struct Site {
     DictionaryAttr entries; ///< its own, and those of operations around it; unset keys too
-    bool isInBody = false;
+    bool isApart = false;   ///< as `Inherited`
   };
   struct Summary {
     bool hasOperations = false;
@@ -136,9 +136,7 @@ private:
     DictionaryAttr entries = ctx_.tags().merge(ctx_.tags().get(call), inherited.regions);
     entries = ctx_.tags().select(
         entries, [](NamedAttribute entry) { return ir::isCarriedKey(entry.name.str()); });
-    if (inherited.isInBody)
-      entries = ctx_.tags().withoutXlaKeys(entries);
-    return {entries, inherited.isInBody};
+    return {entries, inherited.isApart};
   }
 
   /// Returns the entries that a call passes in a function that is called with `outer`, without
@@ -148,8 +146,8 @@ private:
     const Summary &callee = summaries_[graph_.callSites()[site].callee];
     if (!callee.hasOperations)
       return {};
-    const auto &[entries, isInBody] = sites_[site];
-    if (isInBody)
+    const auto &[entries, isApart] = sites_[site];
+    if (isApart)
       outer = ctx_.tags().withoutXlaKeys(outer);
     DictionaryAttr passed = ctx_.tags().withoutUnset(ctx_.tags().merge(entries, outer));
     return ctx_.tags().remove(passed, callee.keys);

@@ -148,8 +148,9 @@ TagTable readTagTable(MlirContext context, ir::Operation module, ir::TagWriter &
 
 /// A location without its marks, and their tags. Computed once per distinct location.
 struct Resolved {
-  ir::Location stripped;         ///< the location itself if it has no mark
-  std::vector<const Tag *> tags; ///< innermost first
+  ir::Location stripped;               ///< the location itself if it has no mark
+  std::vector<const Tag *> tags;       ///< innermost first
+  std::vector<const Tag *> named = {}; ///< those of its own name, which may repeat
 
   bool dependsOnPhase() const {
     return std::any_of(tags.begin(), tags.end(),
@@ -210,8 +211,10 @@ private:
       if (*mark == analysis::kNoTag)
         isSettled = true;
       else
-        result.add(&tagOf(loc, *mark, isSettled));
+        result.named.push_back(&tagOf(loc, *mark, isSettled));
     }
+    for (const Tag *tag : result.named)
+      result.add(tag);
     for (const Tag *tag : child.tags)
       result.add(tag);
     if (!parsed.stripped.empty())
@@ -247,8 +250,14 @@ public:
         (void)provenance_->of(item.op, item.op);
     const ir::OpList &operations = ctx_.operations();
     std::vector<bool> isApplied = analysis::findApplied(operations, ctx_.ids());
+    std::vector<Computation> around(1);
     for (size_t i = 0; i < operations.size(); ++i) {
-      isApplied_ = isApplied[i];
+      while (around.back().end <= i)
+        around.pop_back();
+      here_ = around.back();
+      here_.isApplied = isApplied[i];
+      if (ctx_.ids().hasComputations(operations[i]))
+        around.push_back({operations.after(i), namedAt(operations[i].op).size()});
       visit(operations[i]);
     }
     ctx_.rewriter().removeAttr(ctx_.module(), ctx_.ids().tags);
@@ -257,6 +266,17 @@ public:
   }
 
 private:
+  /// Where an operation is: XLA makes a computation of each region of a loop, branch or reduction.
+  struct Computation {
+    size_t end = SIZE_MAX;  ///< index after its last operation
+    size_t numMarks = 0;    ///< in the name of the operation around it: the outermost in its names
+    bool isApplied = false; ///< by a reduction, a sort or a scatter
+  };
+
+  const std::vector<const Tag *> &namedAt(ir::Operation op) {
+    return locations_.resolve(op.location()).named;
+  }
+
   void visit(const ir::OpList::Item &item) {
     ir::Location location = item.op.location();
     const Resolved &resolved = locations_.resolve(location);
@@ -285,6 +305,7 @@ private:
         phase <= Custom ? "tag of the program" : "tag of the program, derived by autodiff";
     bool hasRules = false; // of a tag; those of outer ones for some operations do not count
     for (const Tag *tag : resolved.tags) {
+      hasXlaKeys_ = isOfComputation(*tag, resolved.named);
       if (ir::DictionaryAttr entries = allowed((hasRules ? tag->all : tag->own)[phase]))
         ctx_.tags().add(op, entries, {step});
       if (!hasRules && !tag->rules.empty())
@@ -293,9 +314,19 @@ private:
     }
   }
 
+  /// Returns whether a tag is of the operations of this computation, and not only of the loop or
+  /// branch around it.
+  bool isOfComputation(const Tag &tag, const std::vector<const Tag *> &named) const {
+    if (here_.isApplied)
+      return false;
+    size_t numInner = named.size() - std::min(named.size(), here_.numMarks);
+    return !here_.numMarks || std::find(named.begin(), named.begin() + ptrdiff_t(numInner), &tag) !=
+                                  named.begin() + ptrdiff_t(numInner);
+  }
+
   /// Returns the entries that the operation may have; null for none.
   ir::DictionaryAttr allowed(ir::DictionaryAttr entries) {
-    return isApplied_ ? ctx_.tags().withoutXlaKeys(entries) : entries;
+    return hasXlaKeys_ ? entries : ctx_.tags().withoutXlaKeys(entries);
   }
 
   void addOfRules(ir::Operation op, ir::Identifier name, const std::vector<RuleEntries> &rules,
@@ -303,7 +334,7 @@ private:
     std::vector<transforms::RuleWriter::Match> matches; // the last rule first
     for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
       ir::DictionaryAttr entries = allowed(rule->entries[phase]);
-      bool isFor = !rule->op || (!isApplied_ && rule->matches(name.str()));
+      bool isFor = !rule->op || (!here_.isApplied && rule->matches(name.str()));
       if (isFor && entries && !entries.empty())
         matches.push_back({rule->rule, rule->depth, entries});
     }
@@ -313,7 +344,8 @@ private:
   PassContext &ctx_;
   LocationResolver &locations_;
   analysis::Provenance *provenance_;
-  bool isApplied_ = false; // by a reduction, a sort or a scatter
+  Computation here_;       // of the operation that is visited
+  bool hasXlaKeys_ = true; // whether it may have those of the tag that is read
   transforms::RuleWriter rules_;
 };
 

@@ -73,13 +73,14 @@ class Late:
         groups: dict[str, list[Instruction]] = {}
         for instruction in computation.instructions:
             value = added.get(instruction, {}).get(GROUP) or instruction.attributes.get(GROUP, "noop")
-            if (group := value.partition(":")[0]) not in ("", "noop"):
-                groups.setdefault(group, []).append(instruction)
+            if value != "noop":
+                groups.setdefault(value.partition(":")[0], []).append(instruction)
         for group, members in groups.items():
             new = [member for member in members if GROUP in added.get(member, {})]
             if not new:
                 continue
-            overlaps = any(_is_asynchronous(member) for member in members)
+            # XLA took the values without a group away, and its scheduler ends the process at one.
+            overlaps = group != "" and any(_is_asynchronous(member) for member in members)
             is_gap = overlaps and _has_gap(members)
             if is_gap:
                 self.gaps.add(group)

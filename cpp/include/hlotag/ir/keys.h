@@ -28,7 +28,7 @@ bool isReservedKey(std::string_view key);
 bool isCarriedKey(std::string_view key);
 
 /// Returns whether XLA reads the key, by the catalogue or by the form of its name. Such a key means
-/// an operation that XLA schedules, fuses or places, and no operation that another one applies.
+/// an operation among those of one computation, which XLA schedules, fuses and places together.
 bool isXlaKey(std::string_view key);
 
 /// The sentinel `["hlotag.unset"]`, in flight only: the key was removed from this operation, and

@@ -49,6 +49,9 @@ public:
     return *known;
   }
 
+  /// Whether XLA makes computations of their own of the regions of an operation: those of loops,
+  /// branches, reductions, sorts.
+  bool hasComputations(const OpList::Item &item) const;
   /// Whether the regions of an operation are a part of it, as the body of a reduction or a sort.
   /// The bodies of loops, branches and functions have operations of their own.
   bool hasBody(const OpList::Item &item) const;

@@ -57,7 +57,7 @@ public:
   DictionaryAttr withoutUnset(DictionaryAttr a) {
     return select(a, [](NamedAttribute entry) { return !isUnset(entry.value); });
   }
-  /// Returns the entries of `a` for operations that another operation applies.
+  /// Returns the entries of `a` without those that mean operations of one computation.
   DictionaryAttr withoutXlaKeys(DictionaryAttr a) {
     return select(a, [](NamedAttribute entry) { return !isXlaKey(entry.name.str()); });
   }
