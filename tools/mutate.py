@@ -3,7 +3,8 @@
 
     python tools/mutate.py [--minutes 20] [--seed 0] [--least 0] [--changed] [FILE[:LINE] ...]
 
-Makes one bug after the other in a copy of the sources: a condition negated, an early return dropped, an entry of a table dropped.
+Makes one bug after the other in a copy of the sources: a condition negated or halved, an early return, a `continue`, a sort or an
+entry of a table dropped, `=` for `|=`, `<` for `<=`, min for max, another constant, two arguments swapped.
 Builds the copy, runs the unit tests and the lit tests that belong to the file, and prints the bugs that survive. Takes a sample
 of all bugs in the files until the time is up: in all of cpp/lib by default, or with --changed in those that differ from main (on
 main, from the commit before). Fails if fewer percent than --least are noticed. Runs in an environment with hlotag's test
@@ -31,6 +32,27 @@ RETURN = re.compile(r"^ {4,}return\b.*;$")
 ENTRY = re.compile(r"^ {4}\{.+\},$")
 
 
+# What a line has, and what it has with the bug; each place in a line is a bug of its own.
+REPLACED = [
+    (re.compile(r"(?<=\w) [|&]= "), lambda found: " = "),
+    (re.compile(r" (<=?|>=?) "), lambda found: {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > "}[found[0]]),
+    (re.compile(r"std::(min|max)\b"), lambda found: {"std::min": "std::max", "std::max": "std::min"}[found[0]]),
+    (re.compile(r"(?<=constexpr )(.* = )(\d+)(?=;)"), lambda found: f"{found[1]}{int(found[2]) // 2}"),
+    (re.compile(r"(?<=\w)\((\w+(?:\[\w+\])?), (\w+(?:\[\w+\])?)\)"), lambda found: f"({found[2]}, {found[1]})"),
+]
+DROPPED = re.compile(r"^ {4,}(?:std::(?:sort|stable_sort|reverse)\(.*\);|continue;)$")
+
+
+def halves(line: str) -> Iterator[str]:
+    """The line without one of the conditions after `&&`."""
+    for found in re.finditer(r" && ", line):
+        end, depth = found.end(), 0
+        while end < len(line) and depth >= 0 and not (depth == 0 and line.startswith((" && ", " || ", " ? ", ";"), end)):
+            depth += {"(": 1, ")": -1}.get(line[end], 0)
+            end += 1
+        yield line[: found.start()] + line[end - (depth < 0) :]
+
+
 class Mutant(NamedTuple):
     """A line of a file, and the text in its place."""
 
@@ -53,8 +75,15 @@ def mutants(file: Path) -> Iterator[Mutant]:
             yield Mutant(file, number, f"{condition[1]}!({condition[2]}){condition[3]}")
         if RETURN.match(line) and lines[number - 1].lstrip().startswith("if (") and lines[number - 1].endswith(")"):
             yield Mutant(file, number, re.sub(r"return\b.*", ";", line))
-        if ENTRY.match(line) and line.count("{") == line.count("}"):
-            yield Mutant(file, number, "")
+        if (ENTRY.match(line) and line.count("{") == line.count("}")) or DROPPED.match(line):
+            yield Mutant(file, number, "" if ENTRY.match(line) else "    ;")
+        code = line.partition("//")[0]
+        if code.lstrip().startswith(("#", "template", "using", "*")) or code != line:
+            continue
+        yield from (Mutant(file, number, half) for half in halves(line))
+        for pattern, replace in REPLACED:
+            for found in pattern.finditer(line):
+                yield Mutant(file, number, line[: found.start()] + replace(found) + line[found.end() :])
 
 
 def prepare() -> None:

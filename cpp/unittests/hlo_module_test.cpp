@@ -53,17 +53,20 @@ TEST(hlo_values_are_followed_into_tuples_and_loops) {
       p = parameter
       kept = get-tuple-element(p) index=0
       old = get-tuple-element(p) index=1
+      from = get-tuple-element(p) index=2
+      to = get-tuple-element(p) index=3
       new = sine(old)
-      state = tuple(kept, new)
+      state = tuple(kept, new, to, from)
     main:
       x = parameter
       y = parameter index=1
-      t = tuple(x, y)
+      t = tuple(x, y, x, y)
       second = get-tuple-element(t) index=1
       loop = while(t) calls=body)");
   CHECK_EQ(sourceOf(text, "second"), "y");
   CHECK_EQ(sourceOf(text, "kept"), "x");
   CHECK_EQ(sourceOf(text, "old"), "old");
+  CHECK_EQ(sourceOf(text, "from"), "from"); // The body swaps it with another one.
   CHECK_EQ(text.names[Module(text.data).findWrapped(text.number("second"))], "second");
 }
 

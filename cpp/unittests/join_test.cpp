@@ -69,6 +69,12 @@ TEST(join_moves_that_have_the_name_of_a_neighbour) {
       t = transpose[8,2](x) "#1/f/dot_general"
       d = dot[8,8](t, x) "#1/f/dot_general")",
              "t 1, d 1", "t 0, d 1");
+  // A move in a loop has the loop's name, and is none of the loop's.
+  CHECK_RULE("move", "0 = stablehlo.while[4,8](_)\n 1 = stablehlo.reshape[32](0)", R"(
+    main:
+      x = parameter[4,8]
+      t = transpose[8,4](x) "#0/f/#1/reshape")",
+             "t 1", "t 1");
   // The entries that XLA left decide between the two reshapes.
   CHECK_RULE("move", R"(
     0 = stablehlo.sine[4,8](_)
@@ -328,6 +334,18 @@ TEST(join_names_of_other_programs_are_errors) {
   HloText text("main:\n s = sine[4] \"#3/f/sin\"");
   Module module(text.data);
   CHECK_THROWS(readNames(module, program), std::invalid_argument, "names operation 3");
+}
+
+TEST(join_finds_a_product_heavier_than_larger_work) {
+  HloText text(R"(
+    fused:
+      p = parameter[64,64]
+      d = dot[2,2](p, p)
+      s = sort[64,64](p)
+    main:
+      x = parameter[64,64]
+      f = fusion[64,64](x) calls=fused)");
+  CHECK_EQ(text.names[findHeaviest(Module(text.data))[text.number("f")]], "d");
 }
 
 TEST(join_finds_the_heaviest_through_nested_wrappers) {

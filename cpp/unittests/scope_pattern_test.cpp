@@ -38,6 +38,7 @@ TEST(scope_patterns_bind_within_one_element) {
 
 TEST(scope_patterns_take_the_last_match) {
   CHECK_EQ(match("block_{n}", "block_1/block_2/other"), "n=2");
+  CHECK_EQ(match("{a}*", "x/y"), "a=x"); // What began first wins.
   CHECK_EQ(match("block_{n}/*/leaf", "block_1/block_2/x/leaf"), "n=1");
 }
 

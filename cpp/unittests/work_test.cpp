@@ -68,6 +68,21 @@ TEST(work_within_a_fusion_reaches_no_memory) {
   CHECK_EQ(work["f"].effort(), uint64_t(0)); // What is in it has the work.
 }
 
+TEST(work_of_what_a_fusion_returns_reaches_memory_through_bitcasts) {
+  Measured work(R"(
+    fused:
+      p = parameter[64]
+      a = add[64](p, p)
+      b = bitcast[8,8](a)
+      m = multiply[64](p, p)
+      t = tuple(b, m)
+    main:
+      x = parameter[64]
+      f = fusion(x) calls=fused)");
+  CHECK_EQ(work["a"].bytes, uint64_t(256));
+  CHECK_EQ(work["m"].bytes, uint64_t(256));
+}
+
 TEST(work_of_each_heavy_opcode) {
   const std::pair<std::string, uint64_t> measured[] = {
       {"all-reduce[8](x)", 8},
@@ -83,6 +98,7 @@ TEST(work_of_each_heavy_opcode) {
       {"scatter[9](x, x, u) calls=sum", 5},
       {"select-and-scatter[9](x, u) calls=sum,sum window=3", 5 * (2 + 1)},
       {"sort[8](x)", 8 * 3},
+      {"sort[5](u)", 5 * 3}, // The logarithm is rounded up.
       {"triangular-solve[6,2](m, m)", 2 * 6 * 2 * 6},
   };
   for (const auto &[instruction, flops] : measured) {

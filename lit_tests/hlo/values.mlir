@@ -16,7 +16,7 @@
 // CHECK-NEXT: 11 = stablehlo.select(8, 3, 6){{$}}
 // CHECK-NEXT: 12 = func.call(9){{$}}
 // CHECK-NEXT: 13 = stablehlo.case(_){{$}}
-// CHECK-NEXT: 14 = stablehlo.cosine(32){{$}}
+// CHECK-NEXT: 14 = stablehlo.cosine(34){{$}}
 // CHECK-NEXT: 15 = stablehlo.return(14){{$}}
 // CHECK-NEXT: 16 = func.call(_){{$}}
 // CHECK-NEXT: 17 = stablehlo.optimization_barrier(_, _){{$}}
@@ -29,14 +29,16 @@
 // CHECK-NEXT: 24 = stablehlo.return(_){{$}}
 // CHECK-NEXT: 25 = stablehlo.case(_){{$}}
 // CHECK-NEXT: 26 = stablehlo.return(_){{$}}
-// CHECK-NEXT: 27 = func.return(32, 13){{$}}
-// CHECK-NEXT: 28 = func.func(){{$}}
-// CHECK-NEXT: 29 = stablehlo.sine(_) is 1{{$}}
-// CHECK-NEXT: 30 = func.return(29){{$}}
-// CHECK-NEXT: 31 = func.func(){{$}}
-// CHECK-NEXT: 32 = stablehlo.negate(9){{$}}
-// CHECK-NEXT: 33 = func.return(32){{$}}
-// CHECK-NEXT: results: 32 13{{$}}
+// CHECK-NEXT: 27 = stablehlo.convert(_){{$}}
+// CHECK-NEXT: 28 = stablehlo.convert(_){{$}}
+// CHECK-NEXT: 29 = func.return(34, 13){{$}}
+// CHECK-NEXT: 30 = func.func(){{$}}
+// CHECK-NEXT: 31 = stablehlo.sine(_) is 1{{$}}
+// CHECK-NEXT: 32 = func.return(31){{$}}
+// CHECK-NEXT: 33 = func.func(){{$}}
+// CHECK-NEXT: 34 = stablehlo.negate(9){{$}}
+// CHECK-NEXT: 35 = func.return(34){{$}}
+// CHECK-NEXT: results: 34 13{{$}}
 
 func.func public @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %i: tensor<i32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = stablehlo.sine %x : tensor<4xf32>
@@ -68,6 +70,9 @@ func.func public @main(%x: tensor<4xf32>, %y: tensor<4xf32>, %i: tensor<i32>) ->
   %20 = stablehlo.custom_call @c(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %21 = "stablehlo.case"(%i) ({ stablehlo.return %x : tensor<4xf32> }) : (tensor<i32>) -> tensor<4xf32>
   %22 = "stablehlo.case"(%i) ({ stablehlo.return %y : tensor<4xf32> }) : (tensor<i32>) -> tensor<4xf32>
+  // The type of the result counts.
+  %23 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xf16>
+  %24 = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xbf16>
   return %11, %12 : tensor<4xf32>, tensor<4xf32>
 }
 func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -131,3 +131,23 @@ module @phases attributes {
 // CHECK-NEXT: } loc({{"-":[0-9:]+}})
 // CHECK: } loc({{"-":[0-9:]+}})
 }
+
+// -----
+
+// Rules around a backward rule give to its operations what they give to derived ones.
+// CHECK: module @rules {
+module @rules attributes {hlotag.rules = [{name = "rule 1", text = "t"}], hlotag.tags = [
+  {forward = {}, derived = {}, rules = [{rule = "0", forward = {k = "f"}, derived = {k = "d"}}]},
+  {forward = {o = "f"}, derived = {o = "d"}}
+]} {
+  // CHECK-LABEL: func.func @f(
+  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
+  func.func @f(%x: tensor<f32>) -> tensor<f32> {
+    // CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] {mhlo.frontend_attributes = {k = "d", o = "f"}} : tensor<f32> loc("transpose(jvp(a))/sin")
+    %0 = stablehlo.sine %x : tensor<f32> loc("transpose(jvp(\01hlotag#0\01a))/\01hlotag#custom\01\01hlotag#1\01/sin")
+    // CHECK-NEXT: return %[[V0]] : tensor<f32> loc({{"-":[0-9:]+}})
+    return %0 : tensor<f32>
+  // CHECK-NEXT: } loc({{"-":[0-9:]+}})
+  }
+// CHECK: } loc({{"-":[0-9:]+}})
+}

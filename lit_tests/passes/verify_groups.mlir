@@ -18,6 +18,17 @@ func.func @gap(%x: tensor<f32>) -> tensor<f32> {
 
 // -----
 
+// Members that have other keys too, before and after that of the group.
+func.func @keys(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_a = "1", _scheduling_group_id = "1", k = "v"}} : tensor<f32>
+  // expected-error@below {{'stablehlo.abs' and the scheduling group "1" depend on each other, from 'stablehlo.sine' at}}
+  %1 = stablehlo.abs %0 : tensor<f32>
+  %2 = stablehlo.add %1, %1 {mhlo.frontend_attributes = {_a = "1", _scheduling_group_id = "1", k = "v"}} : tensor<f32>
+  return %2 : tensor<f32>
+}
+
+// -----
+
 // A loop is one operation of its block, with what its body captures.
 func.func @capture(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>

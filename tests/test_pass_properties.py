@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hlotag-propagate` on random modules, against what a tag is: the value of the innermost operation that has the key."""
+"""Passes on random modules: `hlotag-propagate` against what a tag is, and that a failure undoes every change before it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -114,3 +115,32 @@ def test_the_innermost_operation_that_has_a_key_decides(functions, also_public):
     for root in roots:
         assert list(read(once, f"f{root}")) == list(what_operations_have(functions, functions[root], {}))
     assert hlotag.run_passes(once, "hlotag-propagate") == once
+
+
+# Passes that change entries, locations, attributes and functions, each again and again.
+CHANGES = (
+    "hlotag-propagate",
+    "hlotag-strip{keys=k}",
+    "hlotag-strip",
+    'hlotag-attach{rules=\'[{op = "sine", attrs = {k = "3", n = "4"}}]\'}',
+    'hlotag-attach{rules=\'[{op = "sine", attrs = {k = "5"}, grad = {}}]\'}',
+    "hlotag-propagate-autodiff",
+)
+_MARKED = """
+func.func public @marked(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x : tensor<f32> loc("a/\\01hlotag#0\\01/sin")
+  return %0 : tensor<f32>
+}"""
+
+
+@settings(max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@given(MODULES, st.lists(st.sampled_from(CHANGES), max_size=6))
+def test_a_failing_pipeline_leaves_the_module_as_it_was(functions, changes):
+    text = f'module attributes {{hlotag.tags = [{{forward = {{k = "1"}}, derived = {{}}}}]}} {{{write(functions, {0})}{_MARKED}}}'
+    with new_context():
+        module = parse_module(text)
+        before = module.operation.get_asm(enable_debug_info=True)
+        hlotag.run_passes(parse_module(text), ",".join(["hlotag-resolve", *changes]))
+        with pytest.raises(hlotag.PassError):
+            hlotag.run_passes(module, ",".join(["hlotag-resolve", *changes, "hlotag-attach{rules=nonsense}"]))
+        assert module.operation.get_asm(enable_debug_info=True) == before
