@@ -160,6 +160,29 @@ def test_a_key_that_a_pass_of_xlas_reads_and_takes_is_used(by, state):
     assert state == TagState.LOST or found["_scheduling_group_id"].by == by
 
 
+@pytest.mark.parametrize(
+    ("after", "others", "platform", "state"),
+    [
+        ("sm_9.0a_gpu_after_optimizations", (), "gpu", TagState.UNKNOWN),
+        ("gfx942_gpu_after_optimizations", (), "gpu", TagState.UNKNOWN),
+        ("cpu_after_optimizations", (), "cpu", TagState.LOST),
+        ("after_optimizations", ("tpu_comp_env.txt",), "tpu", TagState.UNKNOWN),
+        ("after_optimizations", (), "", TagState.LOST),
+    ],
+)
+def test_a_folder_says_which_compiler_wrote_it(tmp_path, after, others, platform, state):
+    """Of the keys that this one takes when it reads them, a folder without the modules after passes does not tell more."""
+    line = 'ROOT y = f32[8] sine(x), metadata={op_name="jit(f)/sin"}'
+    for name, text in (("before_optimizations", f'{line}, frontend_attributes={{_scheduling_group_id="7"}}'), (after, line)):
+        module = f"HloModule jit_f\nENTRY main {{ x = f32[8] parameter(0)\n {text} }}"
+        (tmp_path / f"module_0001.jit_f.cl_1.{name}.txt").write_text(module)
+    for name in others:
+        (tmp_path / f"module_0001.jit_f.cl_1.{name}").write_text("")
+    found = hlotag.audit(tmp_path)
+    assert (found.platform, [tag.state for tag in found.tags]) == (platform, [state])
+    assert any("--xla_dump_hlo_pass_re" in note for note in found.notes) == (state == TagState.UNKNOWN)
+
+
 def test_the_pass_that_split_a_product_lost_a_part_of_its_tag():
     """Split over K, a product is a dot without the tag and a reduce with it: neither pass that keeps both is to blame."""
     tag = ', frontend_attributes={k="v"}'

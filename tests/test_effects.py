@@ -3,6 +3,7 @@
 
 import dataclasses
 import runpy
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -339,6 +340,25 @@ def test_the_program_is_compiled_again_if_that_shows_something(platform, tags, e
     module = read(sums(*tags))
     names = {tag.key for tag in of_modules(module, module, platform=platform).tags}
     assert effects.keys_to_compare(names, module, platform) == expected
+
+
+def test_an_asynchronous_collective_in_a_function_is_no_call_of_it():
+    pair = f"({F32}, {F32})"
+    permute = f"{F32} collective-permute(x), source_target_pairs={{{{0,1}}}}"
+    alone = f"alone {{\n x = {F32} parameter(0)\n ROOT c = {permute}\n}}\n\n"
+    two = f"two {{\n x = {F32} parameter(0)\n c = {permute}\n d = {permute}\n ROOT t = {pair} tuple(c, d)\n}}\n\n"
+    starts = {"alone": f"(({F32}), {F32})", "two": f"(({F32}), {pair})"}
+    lines = [f"{name}.start = {shape} async-start(p), calls={name}" for name, shape in starts.items()]
+    lines += [f"{name}.done = {result} async-done({name}.start)" for name, result in (("alone", F32), ("two", pair))]
+    module = read(alone + two + entry(*lines, f"ROOT r = ({F32}, {pair}) tuple(alone.done, two.done)"))
+    by_name = {i.name: i for i in module.instructions()}
+
+    def seen(name: str) -> Any:
+        call = Op(0, "func.call", "", "main", "forward", "", 0)
+        member = Member(call, [by_name[f"{name}.start"]], [])
+        return effects.JUDGES["inlineable"][1]([member], Schedule(module, {}), "false")
+
+    assert (seen("alone").is_done, seen("two").is_done) == (False, True)
 
 
 # --- On this machine's compiler --------------------------------------------------------------------------------------------

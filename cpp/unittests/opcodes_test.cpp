@@ -181,6 +181,8 @@ TEST(opcodes_roles) {
   CHECK(isA("stablehlo.custom_call", "sort", Role::Part));
   CHECK(isA("stablehlo.all_gather", "all-gather-start", Role::Computes));
   CHECK(isA("stablehlo.all_gather", "all-gather-done", Role::Carries));
+  CHECK(isA("func.call", "async-start", Role::Computes));
+  CHECK(isA("func.call", "async-done", Role::Carries));
   CHECK(isA("stablehlo.subtract", "add", Role::Computes));
   CHECK(isA("stablehlo.reshape", "copy", Role::Computes));
   CHECK(isA("stablehlo.tanh", "add", Role::Part));

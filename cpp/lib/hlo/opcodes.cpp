@@ -237,6 +237,8 @@ Role roleOf(const Kind &operation, const Kind &instruction) {
   bool isStart = ir::endsWith(instruction.name, "-start");
   if (isSame(operation, instruction) || (isStart && baseOf(instruction.name) == operation.becomes))
     return Role::Computes;
+  if (operation.becomes == "call" && instruction.is(kAsyncStart)) // A call that is kept.
+    return Role::Computes;
   if (instruction.is(kCopies) && operation.is(kRelabels))
     return Role::Computes;
   if (instruction.cost == Cost::Glue || instruction.is(kDone) || instruction.name == "convert")

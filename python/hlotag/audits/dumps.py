@@ -24,15 +24,20 @@ from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.restore import tags_of
+from hlotag.tagging import keys
 
 _FILE = re.compile(
     r"(?P<module>module_\d+\..+?)"
     # The GPU compiler adds the architecture: sm_9.0a_gpu_after_optimizations.
-    r"\.(?P<what>before_optimizations|(?:sm_[\d.]+[a-z]?_)?[a-z]*_?after_optimizations|(?P<number>\d{4})\..+)"
+    r"\.(?P<what>before_optimizations|(?:(?:sm_|gfx)[\w.]+?_)?(?P<platform>[a-z]*)_?after_optimizations|(?P<number>\d{4})\..+)"
     r"\.(?P<form>hlo\.pb|txt)"
 )
 _PASS = re.compile(r"\.after_(?P<name>.+?)(?:\.before_.*)?$")
 _PIPELINE = "pipeline-start"
+_OF_TPU = ".tpu_comp_env.txt"
+_MAY_BE_TAKEN = (
+    "the compiler takes the key away when it reads it; dump the modules after its passes too, with --xla_dump_hlo_pass_re=.*"
+)
 _ONLY_OPTIMIZED = "Of an optimized module alone, an audit cannot find tags that XLA removed."
 
 
@@ -51,6 +56,15 @@ class Dump:
     before: Path | None = None
     after: Path | None = None
     passes: list[tuple[str, Path]] = field(default_factory=list)
+
+    @property
+    def platform(self) -> str:
+        """The compiler's: in a file's name for CPU and GPU, by a file that TPU's compiler adds; "" if neither says it."""
+        after = self.ends[1]
+        match = _FILE.fullmatch(after.name)
+        named = match["platform"] if match else ""
+        module = match["module"] if match else self.name
+        return named or ("tpu" if (after.parent / f"{module}{_OF_TPU}").exists() else "")
 
     @property
     def ends(self) -> tuple[Path, Path]:
@@ -168,8 +182,7 @@ def audit_dumps(path: Path, module: str | None = None) -> Audit:
     with step("reading dumps"):
         first, last = map(read, dump.ends)
     passes = ((name, read(file)) for name, file in track(dump.passes, "reading passes"))
-    platform = dump.ends[1].name.split(".")[2].partition("_after")[0]
-    return of_modules(first, last, passes, platform if platform != "after" else "")
+    return of_modules(first, last, passes, dump.platform)
 
 
 def audit_optimized(module: HloModule) -> Audit:
@@ -202,6 +215,8 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
         states = States(program.ops, program.tags, found)
         states.history = history
         tags_found = [_unknown_if_ambiguous(tag, lineage) for tag in states.find()]
+        if not history.is_known:
+            tags_found = [_unknown_if_taken(tag, platform) for tag in tags_found]
         # The HLO stage was on.
         is_numbered = any("\x01" in i.op_name for i in first.instructions())
         judged = effects.keys_to_judge({tag.key for tag in tags_found}, platform)
@@ -220,6 +235,13 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
         )
 
 
+def _unknown_if_taken(tag: Tag, platform: str) -> Tag:
+    """The tag; its state is "unknown" if the compiler may have taken it, and there are no modules after passes to tell."""
+    if tag.state != TagState.LOST or not (platform and keys.is_taken(tag.key, platform)):
+        return tag
+    return Tag(tag.key, tag.value, tag.op, TagState.UNKNOWN, why=_MAY_BE_TAKEN)
+
+
 def _rows(named: Named) -> Iterator[tuple[str, Sequence[int], Mapping[str, str]]]:
     return ((i.opcode, numbers, i.entries) for i, numbers in named.items() if numbers)
 
@@ -227,7 +249,9 @@ def _rows(named: Named) -> Iterator[tuple[str, Sequence[int], Mapping[str, str]]
 def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag], *, is_numbered: bool) -> list[str]:
     """The limits of an audit without the program."""
     notes = []
-    if unknown := sum(tag.state == TagState.UNKNOWN for tag in tags):
+    if taken := sum(tag.why == _MAY_BE_TAKEN for tag in tags):
+        notes.append(f"{count(taken, 'tag')} may be lost or used: {_MAY_BE_TAKEN}.")
+    if unknown := sum(tag.state == TagState.UNKNOWN and tag.why != _MAY_BE_TAKEN for tag in tags):
         tagged = sum(bool(tags_of(i.entries)) for i in last.instructions())
         notes.append(
             f"The modules do not say where {unknown} of {len(tags)} tags went, because several operations have one name. "

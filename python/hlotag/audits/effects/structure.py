@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hlotag._text import count
 from hlotag.audits.effects.schedule import Member, Schedule, Seen, is_passive, names
 from hlotag.hlo.module import Instruction
+from hlotag.hlo.opcodes import collective_of
 
 # What runs other instructions without computing with them.
 _CONTROL = {"async-start", "call", "conditional", "while"}
@@ -76,9 +77,9 @@ def kept_loop(members: Sequence[Member], schedule: Schedule, value: str) -> Seen
 
 
 def _left(members: Sequence[Member], op: str, opcodes: Sequence[str]) -> Seen:
-    """Which of the calls or loops are left."""
+    """Which of the calls or loops are left. The start of an asynchronous collective in a function is no call of the function."""
     left = {
-        member.op.id: [i for i in member.instructions if i.opcode in opcodes]
+        member.op.id: [i for i in member.instructions if i.opcode in opcodes and not collective_of(i)]
         for member in members
         if member.op.name.rpartition(".")[2] == op
     }
