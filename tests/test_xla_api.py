@@ -128,6 +128,16 @@ def test_queries(client):
     assert result.tolist() == SUM and isinstance(token, xla.Token) and token.block_until_ready() is None
 
 
+def test_a_portable_executable_compiles_and_says_why_it_cannot_run(client):
+    options = xla.CompileOptions()
+    options.compile_portable_executable = True
+    loaded = client.compile_and_load(ADD_HLO, options=options)
+    assert loaded.serialize() and client.compile(ADD_HLO, options=options)
+    # jaxlib 0.10.2 says it itself.
+    with pytest.raises((ArgumentError, xla.XlaRuntimeError), match=r"compile_portable_executable|null device_assignment"):
+        loaded.execute(add_on(client))
+
+
 def test_keep_alive_keeps(client):
     thing, loaded = set(), client.compile_and_load(ADD_HLO)
     alive = weakref.ref(thing)

@@ -212,7 +212,7 @@ class Client:
         return program, placed, used.jaxlib_object
 
     def _place(self, devices: Any, options: CompileOptions) -> Any:
-        """The DeviceList to compile for. Sets the device assignment of `options`."""
+        """The DeviceList to compile for. Sets the device assignment of `options`, unless they ask for a portable executable."""
         counts = replicas, partitions = options.num_replicas, options.num_partitions
         if min(counts) < 1:
             raise ArgumentError(f"num_replicas and num_partitions must be at least 1, not {replicas} and {partitions}")
@@ -231,8 +231,9 @@ class Client:
                 f"{replicas} replicas of {partitions} partitions need {replicas * partitions} different devices of this client, "
                 f"not {given}; it has {[*known.values()]}"
             )
-        ids = np.array([device.id for device in given], np.int32)
-        options.device_assignment = _compat.runtime.DeviceAssignment.create(ids.reshape(counts))
+        if not options.compile_portable_executable:  # jaxlib refuses an assignment for a portable one.
+            ids = np.array([device.id for device in given], np.int32)
+            options.device_assignment = _compat.runtime.DeviceAssignment.create(ids.reshape(counts))
         return _compat.runtime.DeviceList(tuple(given))
 
 

@@ -92,6 +92,11 @@ class LoadedExecutable:
         return _leaves(shape.parameter_shapes())
 
     def _checked(self, arguments: Any) -> Any:
+        if not self.local_devices():
+            raise ArgumentError(
+                "jaxlib cannot run a portable executable, which has no devices; compile without compile_portable_executable: any "
+                "serialized executable loads onto other devices of its kind"
+            )
         parameters = self._parameters
         if parameters is None:
             return arguments
