@@ -48,3 +48,36 @@ os._exit(0)
 
 def test_a_child_that_is_forked_while_threads_are_in_stages_works(run_python):
     assert run_python(FORKS).stdout == "0\n"
+
+
+SWITCHED = """
+import threading, warnings
+import jax, jax.numpy as jnp, hlotag
+warnings.simplefilter("ignore")
+started, switched = threading.Event(), threading.Event()
+
+def loss(x):
+    y = jnp.sin(x)
+    if not switched.is_set():
+        started.set()
+        switched.wait()
+    return hlotag.tag(jnp.cos(y), {"k": "v"}, grad={"k": "w"}).sum()
+
+def count(f):
+    return f.lower(jnp.ones(4)).as_text().count('k = "')
+
+for first, then in ((hlotag.enable, hlotag.disable), (hlotag.disable, hlotag.enable)):
+    started.clear(), switched.clear(), first()
+    f = jax.jit(jax.grad(loss))
+
+    def switch():
+        started.wait(), then(), switched.set()
+
+    thread = threading.Thread(target=switch)
+    thread.start(), f(jnp.ones(4)), thread.join(), first()
+    print(count(f) == count(jax.jit(jax.grad(lambda x: loss(x)))))
+"""
+
+
+def test_switching_while_a_thread_traces_leaves_no_stale_trace(run_python):
+    assert run_python(SWITCHED).stdout == "True\nTrue\n"

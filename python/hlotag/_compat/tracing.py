@@ -7,6 +7,7 @@ public way to read or replace the metadata of an equation.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -297,6 +298,16 @@ def user_frame() -> Any | None:
     frames = source_info_util.user_frames(source_info_util.current().traceback)
     # Generated constructors of dataclasses are in no file.
     return next((f for f in frames if f.file_name != "<string>" or not f.function_name.endswith("__init__")), None)
+
+
+def runs_jax() -> bool:
+    """Whether any thread has JAX's code on its stack, and so may be tracing. JAX has no count of open traces."""
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            if frame.f_globals.get("__name__", "").startswith("jax._src."):
+                return True
+            frame = frame.f_back
+    return False
 
 
 class _Entries(tuple):

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import jax
 
+from hlotag import _compat
 from hlotag._util.forks import free_in_children
 
 OnError = Literal["raise", "warn"]
@@ -77,6 +78,17 @@ def _user_context() -> Any:
     return _context
 
 
+class _Off:
+    """A value of the user context that stands for no stage, once a program was half traced under None."""
+
+
+_off: _Off | None = None
+
+
+def _stage_or_none(value: Any) -> Stage | None:
+    return value if value.__class__ is Stage else None
+
+
 def active() -> Stage | None:
     """The active stage of this thread, or None.
 
@@ -85,21 +97,33 @@ def active() -> Stage | None:
         ...     hlotag.active().pipeline
         'hlotag-resolve,hlotag-verify'
     """
-    return None if _context is None else _context.value
+    return None if _context is None else _stage_or_none(_context.value)
 
 
 def of_process() -> Stage | None:
     """The stage of threads outside of blocks."""
-    return None if _context is None else _context.get_global()
+    return None if _context is None else _stage_or_none(_context.get_global())
 
 
 def set_for_process(stage: Stage | None) -> None:
-    """Changes `of_process()`. What another thread traces meanwhile is half in each stage."""
-    _user_context().set_global(stage)
+    """Changes `of_process()`.
+
+    What a thread traces meanwhile is half in each stage, and JAX caches it under the stage at its start. So no later stage has
+    the identity of that one.
+    """
+    global _off  # noqa: PLW0603
+    context, before = _user_context(), of_process()
+    if before is not stage and _compat.tracing.runs_jax():
+        if before is None:
+            _off = _Off()
+        else:
+            with _lock:
+                _unique.pop(_key(before), None)
+    context.set_global(_off if stage is None else stage)
 
 
 def set_for_thread(stage: Stage | None) -> Callable[[], None]:
     """Sets `active()` for this thread, and returns a function that restores it. None turns the stage of the process off there."""
-    entered = _user_context()(stage)
+    entered = _user_context()(_off if stage is None else stage)
     entered.__enter__()
     return partial(entered.__exit__, None, None, None)
