@@ -99,18 +99,21 @@ def test_a_baseline_finds_what_became_slower(tmp_path, capsys):
 
 
 def test_two_programs_are_compared_in_turns(capsys):
-    longer = STEP.replace("jnp.ones((64, 64))", "jnp.ones((1024, 1024))")
-    assert longer != STEP
-    Path("longer.py").write_text(longer)
-    assert main(["profile", "longer.py:step", "--against", "train.py:step", "--steps", "16", "--json", "p.json"]) == 1
+    for name, size in (("old", 64), ("new", 1024)):  # Two checkouts, with modules of the same name.
+        Path(name).mkdir()
+        Path(name, "model.py").write_text(STEP.replace("jnp.ones((64, 64))", f"jnp.ones(({size}, {size}))"))
+        Path(name, "train.py").write_text("print('loading')\nfrom model import step")
+    command = ["profile", "new/train.py:step", "--against", "old/train.py:step", "--steps", "16"]
+    assert main([*command, "--json", "p.json"]) == 1
     err = capsys.readouterr().err
-    assert "slower: step: " in err and "slower than in train.py:step" in err
+    assert "slower: step: " in err and "slower than in old/train.py:step" in err
     assert len(json.loads(Path("p.json").read_text())["steps"]) == 16
 
 
 ERRORS = [
     (["profile", "train.py:step", "--module", "jit_f"], "--module jit_f goes with the folder of a trace"),
     (["profile", "train.py:step", "--audit", "a.json"], "--audit a.json goes with the folder of a trace"),
+    (["profile", "train.py:step", "--against", "no.py:step"], "--against no.py:step: its process failed"),
     (["profile", "train.py"], "needs the name of a function"),
     (["profile", "nothing", "--audit", "train.py"], "not JSON"),
     (["profile", "train.py:step", "--baseline", "train.py"], "not JSON"),

@@ -154,16 +154,28 @@ def step():
 """
 
 
-def test_a_command_compares_with_a_program_and_with_an_audit(tmp_path, monkeypatch, capsys):
+def test_programs_of_two_checkouts_share_no_modules(tmp_path, monkeypatch, capsys):
+    for name, further in (("old", ""), ("new", " @ x")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.py").write_text(PROGRAM % further)
+        (tmp_path / name / "train.py").write_text("print('loading')\nfrom model import step")
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", "new/train.py:step", "--against", "old/train.py:step"]) == 0
+    assert "part=a, backward" in capsys.readouterr().out
+    (tmp_path / "old" / "model.py").write_text("raise ValueError('planted')")
+    assert main(["audit", "new/train.py:step", "--against", "old/train.py:step"]) == 2
+    assert "--against old/train.py:step: its audit failed" in capsys.readouterr().err
+
+
+def test_a_command_compares_with_the_json_of_an_audit(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "old.py").write_text(PROGRAM % "")
     (tmp_path / "new.py").write_text(PROGRAM % " @ x")
     assert main(["audit", "old.py:step", "--json", "old.json", "--memory", "--work", "part,operation"]) == 0
     assert "a, dot_general" in capsys.readouterr().out
-    for other in ("old.py:step", "old.json"):
-        assert main(["audit", "new.py:step", "--against", other]) == 0
-        text = capsys.readouterr().out
-        assert "part=a, backward" in text and "program" in text and "Mflop" in text
+    assert main(["audit", "new.py:step", "--against", "old.json"]) == 0
+    text = capsys.readouterr().out
+    assert "part=a, backward" in text and "program" in text and "Mflop" in text
     assert main(["audit", "old.py:step", "--against", "old.json"]) == 0
     assert "the same in both programs" in capsys.readouterr().out
     assert main(["audit", "old.py:step", "--against", "old.json", "--work", "no"]) == 2

@@ -235,15 +235,14 @@ def _audit(args: argparse.Namespace) -> Audit:
     )
 
 
-def _audit_program(args: argparse.Namespace, name: str = "", **asked: bool) -> Audit:
-    """Audits a program, by default the one that the arguments name, as the flags ask, but for `asked`."""
+def _audit_program(args: argparse.Namespace) -> Audit:
+    """Audits the program that the arguments name."""
     from hlotag.audits.collect import audit
     from hlotag.cli import programs
 
-    name = name or args.file
-    options = {"xla_passes": args.xla_passes, "effects": not args.no_effects, "memory": _needs_memory(args)} | asked
-    with programs.load_in_stage(name, args.pass_pipeline, hlo=not args.no_hlo) as (function, arguments):
-        return programs.call(name, lambda: audit(function, *arguments, **options))
+    options = {"xla_passes": args.xla_passes, "effects": not args.no_effects, "memory": _needs_memory(args)}
+    with programs.load_in_stage(args.file, args.pass_pipeline, hlo=not args.no_hlo) as (function, arguments):
+        return programs.call(args.file, lambda: audit(function, *arguments, **options))
 
 
 def _needs_memory(args: argparse.Namespace) -> bool:
@@ -252,11 +251,12 @@ def _needs_memory(args: argparse.Namespace) -> bool:
 
 def _other(args: argparse.Namespace) -> Reported:
     """The audit of the program that the audited one is compared with."""
-    from hlotag.cli import programs
+    from hlotag.cli import programs, separate
 
     if programs.is_named(args.against):
+        flags = ["--memory", *([f"--pass-pipeline={args.pass_pipeline}"] if args.pass_pipeline else [])]
         with step(f"auditing {args.against}"):
-            return _audit_program(args, args.against, xla_passes=False, effects=False)
+            return separate.audit(args.against, [*flags, *(["--no-hlo"] if args.no_hlo else [])])
     return _read(args.against)
 
 

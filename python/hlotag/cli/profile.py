@@ -6,15 +6,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlotag._text import count, printable
 from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 
 if TYPE_CHECKING:  # A profile imports JAX, which takes a second. Other commands do not need JAX.
+    from hlotag.profiles.model import Timing
     from hlotag.profiles.views import Profile
 
 _EXAMPLES = """\
@@ -72,7 +72,7 @@ def add_to(commands: terminal.Commands) -> None:
     compared.add_argument(
         "--against",
         metavar="PROGRAM",
-        help="run this program too, in turns, and exit with status 1 if something is slower than in it",
+        help="run this program too, in turns and in a process of its own, and exit with status 1 if something is slower than in it",
     )
     add("--json", metavar="FILE", help="write the profile as JSON; '-' is standard output, instead of the table")
     add("--html", metavar="FILE", help="write the profile as a page for a browser")
@@ -116,33 +116,28 @@ def _profile(args: argparse.Namespace) -> Profile:
             raise HlotagError(
                 f"--{flag} {value} goes with the folder of a trace; leave it out: {args.program} is audited before it runs"
             )
-    with _load(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
+    with programs.load_to_run(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
         return programs.call(
             args.program, lambda: profile(function, *arguments, steps=args.steps, by=args.by, memory=args.memory or None)
         )
 
 
-def _profile_both(args: argparse.Namespace) -> tuple[Profile, Profile]:
+def _profile_both(args: argparse.Namespace) -> tuple[Profile, Timing]:
     """The profiles of the program and of the one that it is compared with."""
-    from hlotag.cli import programs
-    from hlotag.profiles.record import profile_both
+    from hlotag.cli import programs, separate
+    from hlotag.profiles.record import Runner, take_turns
 
     for name in (args.program, args.against):
         if not programs.is_named(name):
             raise HlotagError(
                 f"--against runs two programs, and {name} names none: write train.py:step; --baseline compares traces"
             )
-    with _load(args.against) as other, _load(args.program) as program, contextlib.redirect_stdout(sys.stderr):
-        before, now = programs.call(args.program, lambda: profile_both(other, program, steps=args.steps, by=args.by))
-    return now, before
+    with separate.in_turns(args.against, args.by) as other, programs.load_to_run(args.program) as (function, arguments):
 
+        def run() -> tuple[Profile, Timing]:
+            runner = Runner(function, arguments, {}, args.by)
+            take_turns([other, runner], args.steps)
+            return runner.profile(args.by), other.profile(args.by)
 
-@contextlib.contextmanager
-def _load(name: str) -> Iterator[tuple[Callable[..., Any], Sequence[Any]]]:
-    """Loads a program that can run. Raises HlotagError for a lowered one."""
-    from hlotag.cli import programs
-
-    with programs.load_in_stage(name) as (function, arguments):
-        if not callable(function):
-            raise HlotagError(f"{name}: a lowered program has no arguments to run it with; return (function, arguments)")
-        yield function, arguments
+        with contextlib.redirect_stdout(sys.stderr):
+            return programs.call(args.program, run)

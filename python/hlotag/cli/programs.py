@@ -57,6 +57,15 @@ def load_in_stage(text: str, pipeline: str = "", *, hlo: bool = True) -> Iterato
             staging.disable()
 
 
+@contextmanager
+def load_to_run(text: str) -> Iterator[tuple[Any, Sequence[Any]]]:
+    """As `load_in_stage`, for a program that will run. Raises HlotagError for a lowered one."""
+    with load_in_stage(text) as (function, arguments):
+        if not callable(function):
+            raise HlotagError(f"{text}: a lowered program has no arguments to run it with; return (function, arguments)")
+        yield function, arguments
+
+
 def load(text: str) -> tuple[Any, Sequence[Any]]:
     """Runs the user's file and calls the function in it.
 

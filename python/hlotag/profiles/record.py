@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.stages
@@ -98,7 +98,7 @@ def profile(
             f"hlotag.profile needs a function, a Lowered or a Compiled, not {type(fun).__name__}; "
             "hlotag.read_profile reads a trace"
         )
-    runner = _Runner(fun, args, kwargs, by, memory=bool(memory))
+    runner = Runner(fun, args, kwargs, by, memory=bool(memory))
     untraced = runner.measure(min(steps, _UNTRACED))
     runner.trace(steps)
     return runner.profile(by, untraced)
@@ -171,6 +171,9 @@ def profile_both(
 ) -> tuple[Profile, Profile]:
     """Profiles two programs that run in turns, so that what else the machine does slows both alike.
 
+    Two checkouts have modules of the same names, which one process cannot tell apart: `hlotag profile new/train.py:step --against
+    old/train.py:step` runs them in two.
+
     Args:
         before: A function and its arguments, as for `hlotag.profile`.
         now: The other function and its arguments.
@@ -194,16 +197,28 @@ def profile_both(
         (2, 2)
     """
     _check_steps(steps)
-    runners = [_Runner(fun, args, {}, by) for fun, args in (before, now)]
-    rounds = min(steps, _ROUNDS)
-    for number in range(rounds):
-        for runner in runners:
-            runner.trace(steps // rounds + (number < steps % rounds))
+    runners = [Runner(fun, args, {}, by) for fun, args in (before, now)]
+    take_turns(runners, steps)
     first, second = (runner.profile(by) for runner in runners)
     return first, second
 
 
-class _Runner:
+class _Traced(Protocol):
+    """A program that runs, and is traced."""
+
+    def trace(self, steps: int) -> None: ...
+
+
+def take_turns(runners: Sequence[_Traced], steps: int) -> None:
+    """Traces the steps of programs in turns. Raises ArgumentError if `steps` is no number of calls."""
+    _check_steps(steps)
+    rounds = min(steps, _ROUNDS)
+    for number in range(rounds):
+        for runner in runners:
+            runner.trace(steps // rounds + (number < steps % rounds))
+
+
+class Runner:
     """A program that runs, and is traced. Raises ArgumentError as `profile`, before the program runs."""
 
     def __init__(
