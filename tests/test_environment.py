@@ -221,3 +221,23 @@ def test_dumps_are_numbered_and_name_the_process(tmp_path, monkeypatch):
         program().lower(X)
     assert all(name.endswith("_process3.mlir") for name in names(tmp_path))
     assert len({re.match(r"hlotag\d{4}_", name)[0] for name in names(tmp_path)}) == 2
+
+
+def test_the_kill_switch_wins_over_code_and_says_so_once(run_python, rules):
+    before = """
+import hlotag
+hlotag.enable(rules=[hlotag.Rule({"r": "s"}, op="*")])
+with hlotag.stage() as stage:
+    assert hlotag.active() is stage is None
+"""
+    finished = run_python(PROGRAM.format(before=before), HLOTAG_DISABLE="1", HLOTAG_ENABLE="1", HLOTAG_RULES=rules)
+    seen = said(finished)
+    assert seen["tags"] == ["1", "1"] and seen["rule"] == ["0"], "what JAX alone does"
+    assert finished.stderr.count("HLOTAG_DISABLE=1 keeps hlotag off") == 1 and "Warning" not in finished.stderr
+
+
+@pytest.mark.parametrize(("value", "is_off"), [("0", False), (" No", False), ("", False), ("TRUE", True), ("ture", True)])
+def test_a_misspelt_value_of_the_kill_switch_counts(value, is_off, monkeypatch):
+    monkeypatch.setenv("HLOTAG_DISABLE", value)
+    with hlotag.stage() as stage:
+        assert (stage is None) == is_off

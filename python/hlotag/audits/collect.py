@@ -18,6 +18,7 @@ from hlotag._text import list_some
 from hlotag._util import interrupts
 from hlotag._util.arguments import check_flag, check_no_parameters, show
 from hlotag._util.groups import group
+from hlotag._util.kill_switch import forbids_stages
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
 from hlotag.audits import dumps, effects, program
@@ -233,6 +234,7 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, hlo: bool 
         if "sym_name" not in module.operation.attributes:
             module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
     read = program.read(module, filename)
+    hlo = hlo and not forbids_stages()
 
     def compiled(module: ir.Module, options: dict[str, Any]) -> Any:
         try:

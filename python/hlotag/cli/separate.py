@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # They import JAX, which takes a second.
     from hlotag.audits.report import Reported
     from hlotag.profiles.model import Timing
 
+
 def audit(name: str, flags: Sequence[str]) -> Reported:
     """Audits a program by `hlotag audit` with some flags. Raises HlotagError if that fails; its errors are on stderr."""
     from hlotag.audits.render import as_json

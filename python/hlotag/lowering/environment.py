@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment variables that turn hlotag on without a change to the program, as docs/command_line.md has them.
+"""The environment variables that turn hlotag on, or off, without a change to the program, as docs/command_line.md has them.
 
-They take effect when JAX initializes its backends. JAX traces a first `jit` call with NumPy arrays before that. Such a program
+`_util.kill_switch` reads HLOTAG_DISABLE. The others take effect when JAX initializes its backends. JAX traces a first `jit` call with NumPy arrays before that. Such a program
 goes through the passes, but its value tags are JAX's own, which autodiff drops; hlotag warns.
 """
 
@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from hlotag._util.arguments import did_you_mean
+from hlotag._util.kill_switch import OFF, forbids_stages
 from hlotag.errors import HlotagError
 
 # By variable, whether it configures the stage of HLOTAG_ENABLE.
 _KNOWN = {
     "HLOTAG_ENABLE": False,
+    "HLOTAG_DISABLE": False,
     "HLOTAG_RULES": True,
     "HLOTAG_PIPELINE": True,
     "HLOTAG_HLO": True,
@@ -27,7 +29,6 @@ _KNOWN = {
     "HLOTAG_REPRODUCER_DIR": False,
 }
 _ON = ("1", "true", "yes", "on")
-_OFF = ("0", "false", "no", "off", "")
 
 
 def start(environment: Mapping[str, str]) -> None:
@@ -36,13 +37,15 @@ def start(environment: Mapping[str, str]) -> None:
     for name in sorted(given.keys() - _KNOWN.keys()):
         if meant := did_you_mean(name, _KNOWN, 0.8):  # Other variables may belong to a build or a test.
             _warn(name, f"hlotag has no such variable, and it has no effect{meant}")
+    if given.keys() & {"HLOTAG_ENABLE", "HLOTAG_DUMP_TO"} and forbids_stages():
+        return
     if directory := given.get("HLOTAG_DUMP_TO"):
         _dump(directory)
     wanted = given.get("HLOTAG_ENABLE", "").strip().lower()
     if wanted in _ON:
         _enable(given)
-    elif wanted not in _OFF:
-        _warn("HLOTAG_ENABLE", f"expected one of {', '.join(_ON + _OFF[:-1])}, got {given['HLOTAG_ENABLE']!r}")
+    elif wanted not in OFF:
+        _warn("HLOTAG_ENABLE", f"expected one of {', '.join(_ON + OFF[:-1])}, got {given['HLOTAG_ENABLE']!r}")
     else:
         for name, is_for_enable in _KNOWN.items():
             if is_for_enable and name in given:
@@ -72,7 +75,7 @@ def _enable(given: Mapping[str, str]) -> None:
         enable(
             given.get("HLOTAG_PIPELINE", DEFAULT_PIPELINE),
             load_rules(given["HLOTAG_RULES"]) if "HLOTAG_RULES" in given else (),
-            hlo=hlo in _ON if hlo in _ON + _OFF else _list(given["HLOTAG_HLO"]),
+            hlo=hlo in _ON if hlo in _ON + OFF else _list(given["HLOTAG_HLO"]),
             op_names=_list(given.get("HLOTAG_OP_NAMES", "")),
             on_error=on_error,
         )

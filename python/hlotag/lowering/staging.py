@@ -13,6 +13,7 @@ from hlotag import _compat
 from hlotag._util import interrupts
 from hlotag._util.arguments import check_choice, check_flag, show
 from hlotag._util.forks import free_in_children
+from hlotag._util.kill_switch import forbids_stages
 from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailedWarning, TagDroppedWarning
 from hlotag.lowering import dump, hlo_stage, kinds
@@ -52,7 +53,8 @@ def enable(
 ) -> None:
     """Turns the stage on for the whole process, all threads included.
 
-    Programs that were traced before stay unchanged; calling them again traces them anew, with their tags.
+    Programs that were traced before stay unchanged; calling them again traces them anew, with their tags. The environment
+    variable `HLOTAG_DISABLE=1` keeps hlotag off.
 
     Args:
         pipeline: Passes to run on every module, in MLIR's syntax. A pipeline without `hlotag-verify` gets `hlotag-resolve` at its
@@ -75,6 +77,8 @@ def enable(
         True
         >>> hlotag.disable()
     """
+    if forbids_stages():
+        return
     new = _make(pipeline, rules, hlo=hlo, op_names=op_names, on_error=on_error, debug_origins=debug_origins)
     with interrupts.hold(), _switching:
         before = state.of_process()
@@ -149,7 +153,7 @@ def stage(
         True
     """
     options: dict[str, Any] = {"hlo": hlo, "op_names": op_names, "on_error": on_error, "debug_origins": debug_origins}
-    return StageBlock(None if pipeline is None else _make(pipeline, rules, **options), reports=True)
+    return StageBlock(None if pipeline is None or forbids_stages() else _make(pipeline, rules, **options), reports=True)
 
 
 class StageBlock:
