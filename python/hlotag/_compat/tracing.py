@@ -8,6 +8,7 @@ public way to read or replace the metadata of an equation.
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -302,12 +303,8 @@ def user_frame() -> Any | None:
 
 def runs_jax() -> bool:
     """Whether any thread has JAX's code on its stack, and so may be tracing. JAX has no count of open traces."""
-    for frame in sys._current_frames().values():
-        while frame is not None:
-            if frame.f_globals.get("__name__", "").startswith("jax._src."):
-                return True
-            frame = frame.f_back
-    return False
+    stacks = (traceback.walk_stack(frame) for frame in sys._current_frames().values())
+    return any(frame.f_globals.get("__name__", "").startswith("jax._src.") for stack in stacks for frame, _ in stack)
 
 
 class _Entries(tuple):

@@ -21,6 +21,7 @@ def forbids_stages() -> bool:
 @functools.cache
 def _log_once() -> None:
     logging.getLogger("hlotag").warning(
-        "HLOTAG_DISABLE=%s keeps hlotag off: tags are JAX's own, and hlotag.enable(), hlotag.stage() and HLOTAG_ENABLE have no effect",
+        "HLOTAG_DISABLE=%s keeps hlotag off: tags are JAX's own, and hlotag.enable(), hlotag.stage() and HLOTAG_ENABLE "
+        "have no effect",
         os.environ["HLOTAG_DISABLE"],
     )

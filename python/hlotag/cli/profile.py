@@ -72,7 +72,7 @@ def add_to(commands: terminal.Commands) -> None:
     compared.add_argument(
         "--against",
         metavar="PROGRAM",
-        help="run this program too, in turns and in a process of its own, and exit with status 1 if something is slower than in it",
+        help="run this program too, in a process of its own and in turns; exit with status 1 if something is slower than in it",
     )
     add("--json", metavar="FILE", help="write the profile as JSON; '-' is standard output, instead of the table")
     add("--html", metavar="FILE", help="write the profile as a page for a browser")

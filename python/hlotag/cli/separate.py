@@ -55,11 +55,12 @@ class Turns:
         self._ask("")
 
     def _ask(self, request: str) -> str:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        requests, answers = self._process.stdin, self._process.stdout
+        if requests is None or answers is None:
+            raise TypeError("the process was started without pipes")
         try:
-            self._process.stdin.write(request + "\n")
-            self._process.stdin.flush()
-            answer = self._process.stdout.readline()
+            print(request, file=requests, flush=True)
+            answer = answers.readline()
         except BrokenPipeError:
             answer = ""
         if not answer:

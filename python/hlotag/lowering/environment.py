@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment variables that turn hlotag on, or off, without a change to the program, as docs/command_line.md has them.
 
-`_util.kill_switch` reads HLOTAG_DISABLE. The others take effect when JAX initializes its backends. JAX traces a first `jit` call with NumPy arrays before that. Such a program
-goes through the passes, but its value tags are JAX's own, which autodiff drops; hlotag warns.
+`_util.kill_switch` reads HLOTAG_DISABLE. The others take effect when JAX initializes its backends. JAX traces a first `jit` call
+with NumPy arrays before that. Such a program goes through the passes, but its value tags are JAX's own, which autodiff drops;
+hlotag warns.
 """
 
 from __future__ import annotations
