@@ -52,7 +52,6 @@ is invalid
 
 # Limit of lines printed for a condition that holds.
 _LISTED = 20
-_UNBROKEN = 1 << 16  # columns
 _HLO = (".hlo.pb", ".hlo", ".txt")
 
 
@@ -120,8 +119,6 @@ def add_to(commands: terminal.Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from hlotag.audits import baseline
     from hlotag.audits.render import table
     from hlotag.cli.condition import Condition
@@ -144,21 +141,18 @@ def _run(args: argparse.Namespace) -> int:
     if worse:
         status = 1
         print(f"hlotag audit: worse than {args.baseline}: {count(len(worse), 'problem')}", file=sys.stderr)
-        Console(stderr=True).print(*table.problems(worse), sep="\n")
+        terminal.console(stderr=True).print(*table.problems(worse), sep="\n")
     return status
 
 
 def _print(args: argparse.Namespace, audit: Audit, other: Reported | None) -> None:
     """Prints the report, and what the flags ask for."""
-    from rich.console import Console
-
     from hlotag.audits.comparison import compare
     from hlotag.audits.listing import list_instructions
     from hlotag.audits.render import memory, table, work
 
-    Console().print(audit)
-    # In a file or pipe, a row of a list is one line.
-    console = Console(width=None if sys.stdout.isatty() else _UNBROKEN)
+    console = terminal.console()
+    console.print(audit)
     if args.tags:
         console.print(table.tags_table(audit))
     if args.untagged:
@@ -172,7 +166,6 @@ def _print(args: argparse.Namespace, audit: Audit, other: Reported | None) -> No
     if args.work is not None:
         console.print(work.renderable(audit, _groups(audit, args.work)))
     if args.memory is not None:
-        console = Console()
         console.print(memory.renderable(audit, _groups(audit, args.memory), console.width))
 
 

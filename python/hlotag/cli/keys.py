@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 _HEADER = ("name", "values", "ops", "consumer", "derived")
 _GAP = 2
-_UNBOUNDED = 10_000
 _WIDE = 80  # from this width on, names are not wrapped
 _EXAMPLES = """\
 examples:
@@ -57,10 +55,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([as_json(key) for key in keys], indent=2))
     else:
-        from rich.console import Console
-
-        # Files and pipes get one line for each key, for grep.
-        console = Console(highlight=False, width=None if sys.stdout.isatty() else _UNBOUNDED)
+        console = terminal.console()
         console.print(table(keys, console.width))
         for key in keys if args.pattern else ():
             console.print(f"\n{key.name}: {describe(key)}", markup=False)

@@ -80,8 +80,6 @@ def add_to(commands: terminal.Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from hlotag.profiles import as_json
     from hlotag.profiles.comparison import changes
 
@@ -94,7 +92,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.perfetto:
         profile.to_perfetto(args.perfetto)
     if args.json != "-":
-        Console().print(profile)
+        terminal.console().print(profile)
     if before is None:
         return 0
     found = changes(profile, before, in_turns=bool(args.against))

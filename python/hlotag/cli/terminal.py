@@ -9,11 +9,15 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hlotag._text import printable
+from hlotag._util.columns import columns
 from hlotag._util.files import write_atomically
 from hlotag.errors import HlotagError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -47,6 +51,13 @@ def say(text: str) -> None:
     message = Text(printable(text, keep="\n\t"))
     message.highlight_regex(_SEVERITY)
     Console(stderr=True, theme=Theme(_STYLES)).print(message, soft_wrap=True)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Where a command prints tables and listings. In a file or pipe, no line is broken or cut."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, width=columns(sys.stderr if stderr else sys.stdout), highlight=False)
 
 
 def write_output(path: str, content: str | bytes) -> None:

@@ -3,28 +3,25 @@
 
 from __future__ import annotations
 
-import shutil
-
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import in_bytes, printable
+from hlotag._util.columns import columns
 from hlotag._util.groups import group
 from hlotag.audits.render import breakdown, memory
-from hlotag.audits.render.table import plain_text
+from hlotag.audits.render.table import WIDE, fit_rows, plain_text
 from hlotag.profiles.model import ADDED, Hot, Timing
 
 # Limit of listed instructions.
 _HOT = 10
-_WIDE = 120  # columns of a terminal that has room for tags
 
 
 def as_text(profile: Timing, width: int | None = None) -> str:
-    """Renders a profile without colours; `width` is the terminal's by default."""
-    columns = width or shutil.get_terminal_size((120, 24)).columns
-    return plain_text(renderable(profile, columns), columns)
+    """Renders a profile without colours; `width` is that of `columns()` by default."""
+    width = width or columns()
+    return plain_text(renderable(profile, width), width)
 
 
 def renderable(profile: Timing, width: int) -> RenderableType:
@@ -71,29 +68,23 @@ def _exposed(unit: _Unit, profile: Timing, key: str) -> tuple[str, dict[str, str
 
 def _communication(unit: _Unit, profile: Timing, width: int) -> Table:
     """The collectives: how long they took, and how much of that the device only communicated."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    wide = width >= _WIDE
-    columns = {"collective": 24, "bytes": 9, "devices": 7, unit.name: 9, "exposed": 9, "for": 26 if wide else 20}
-    columns |= {"phase": 10, "source": 20, "scope": max(16, width - 136)} if wide else {}
-    for column, most in columns.items():
-        justify = "right" if column in ("bytes", "devices", unit.name, "exposed") else "left"
-        table.add_column(column, justify=justify, overflow="ellipsis", no_wrap=True, max_width=most)
+    wide = width >= WIDE
+    limits = {"collective": 24, "bytes": 9, "devices": 7, unit.name: 9, "exposed": 9, "for": 26 if wide else 20}
+    limits |= {"phase": 10, "source": 20, "scope": max(16, width - 136)} if wide else {}
+    rows = []
     for each in profile.transfers[:_HOT]:
         name = each.name if each.collective in each.name else f"{each.name} ({each.collective})"
         numbers = (in_bytes(each.bytes), str(each.group or "all"), unit(each.seconds), unit(each.exposed))
-        cells = (name, *numbers, each.operation, each.phase, each.source, each.scope)
-        table.add_row(*(Text(printable(cell)) for cell in cells[: len(table.columns)]))
-    return table
+        rows.append((name, *numbers, each.operation, each.phase, each.source, each.scope))
+    return fit_rows(limits, rows, width, numbers={"bytes", "devices", unit.name, "exposed"})
 
 
 def _hottest(unit: _Unit, profile: Timing, width: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    wide = width >= _WIDE
-    columns = {"instruction": 18, unit.name: 9, "operation": 26 if wide else 20, "phase": 10, "source": 20 if wide else 16}
-    for column, most in (columns | ({"tags": max(22, width - 98)} if wide else {})).items():
-        justify = "right" if column == unit.name else "left"
-        table.add_column(column, justify=justify, overflow="ellipsis", no_wrap=True, max_width=most)
-    for hot in profile.instructions[:_HOT]:
-        cells = (hot.name, unit(hot.seconds), operation_in_words(hot), hot.phase, hot.source, ", ".join(hot.tags))
-        table.add_row(*(Text(printable(cell)) for cell in cells[: len(table.columns)]))
-    return table
+    wide = width >= WIDE
+    limits = {"instruction": 18, unit.name: 9, "operation": 26 if wide else 20, "phase": 10, "source": 20 if wide else 16}
+    limits |= {"tags": max(22, width - 98)} if wide else {}
+    rows = [
+        (hot.name, unit(hot.seconds), operation_in_words(hot), hot.phase, hot.source, ", ".join(hot.tags))
+        for hot in profile.instructions[:_HOT]
+    ]
+    return fit_rows(limits, rows, width, numbers={unit.name})

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +16,7 @@ from hlotag.audits.buffers import Memory
 from hlotag.audits.grouping import Grouping, title_of
 from hlotag.audits.memory import MEANINGS
 from hlotag.audits.render import breakdown
+from hlotag.audits.render.table import WIDE, fit_rows
 from hlotag.audits.report import Reported
 
 # Limit of listed buffers.
@@ -36,7 +36,7 @@ def renderable(audit: Reported, by: Sequence[Grouping], width: int) -> Renderabl
     if audit.memory is None:
         return Text("")
     tables = (breakdown.table(found, _in_words, "bytes", whole="device", width=width) for found in _break_down(audit, by))
-    return Group(Text(printable(sentence(audit.memory)), "bold"), *tables, _largest(audit, audit.memory))
+    return Group(Text(printable(sentence(audit.memory)), "bold"), *tables, _largest(audit, audit.memory, width))
 
 
 def _break_down(audit: Reported, by: Sequence[Grouping]) -> Iterator[Breakdown]:
@@ -49,15 +49,16 @@ def _in_words(size: float) -> str:
     return in_bytes(int(size))
 
 
-def _largest(audit: Reported, memory: Memory) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in ("buffer", "bytes", "of", "phase", "source", "scope"):
-        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="ellipsis", no_wrap=True)
+def _largest(audit: Reported, memory: Memory, width: int) -> Table:
+    limits = {"buffer": 16, "bytes": 9, "of": 18, "phase": 10, "source": 14}
+    if width >= WIDE:
+        limits |= {"of": 26, "source": 20, "scope": max(16, width - 96)}
+    rows = []
     for buffer in memory.buffers[:_BUFFERS]:
         op = audit.ops[buffer.op] if buffer.op >= 0 else None
         cells = (buffer.name, in_bytes(buffer.bytes), op.title if op else buffer.kind, buffer.phase)
-        table.add_row(*(Text(printable(cell)) for cell in (*cells, op.source if op else "", buffer.scope)))
-    return table
+        rows.append((*cells, op.source if op else "", buffer.scope))
+    return fit_rows(limits, rows, width, numbers={"bytes"})
 
 
 def html(audit: Reported, by: Sequence[Grouping]) -> Iterator[str]:

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 import io
-import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import count, printable
+from hlotag._util.columns import columns
 from hlotag.audits.listing import LISTED_COLUMNS, Listed, listed_row
 from hlotag.audits.model import TagState, Verdict, by_entry, phases_in
 from hlotag.audits.report import (
@@ -38,22 +39,22 @@ _STYLES = {
     TagState.USED: "cyan",
 }
 _OTHER = "bold yellow"
+WIDE = 120  # columns of a terminal that has room for all columns of a table of lines
 # Widths in characters.
 _TAG, _LEAST_TAG = 24, 12
 _PADDING = 3
 
 
 def as_text(audit: Reported, width: int | None = None) -> str:
-    """Renders an audit without colours; `width` is the terminal's by default."""
-    width = width or shutil.get_terminal_size((120, 24)).columns
+    """Renders an audit without colours; `width` is that of `columns()` by default."""
+    width = width or columns()
     return plain_text(renderable(audit, width), width)
 
 
 def plain_text(shown: RenderableType, width: int | None = None) -> str:
-    """Renders what rich can print without colours; `width` is the terminal's by default."""
+    """Renders what rich can print without colours; `width` is that of `columns()` by default."""
     buffer = io.StringIO()
-    columns = width or shutil.get_terminal_size((120, 24)).columns
-    console = Console(file=buffer, width=columns, color_system=None, force_terminal=False, legacy_windows=False)
+    console = Console(file=buffer, width=width or columns(), color_system=None, force_terminal=False, legacy_windows=False)
     console.print(shown, highlight=False)
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
@@ -81,15 +82,15 @@ def _table(audit: Reported, width: int) -> Table:
     ]
     needed = sum(_width(label, numbers) for label, numbers, _ in (*phases, *states))
     longest = max(len(entry.key) + 1 + len(entry.value) for entry in rows)
-    columns = (*phases, *states) if needed + min(longest, _TAG) <= width else states
-    left = width - sum(_width(label, numbers) for label, numbers, _ in columns)
+    shown = (*phases, *states) if needed + min(longest, _TAG) <= width else states
+    left = width - sum(_width(label, numbers) for label, numbers, _ in shown)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=len(rows) > 1)
     # Only this column shrinks, because values may be long.
     table.add_column("tag", "all", no_wrap=True, overflow="ellipsis", max_width=max(_LEAST_TAG, left))
-    for label, numbers, style in columns:
+    for label, numbers, style in shown:
         table.add_column(label, str(sum(numbers)), justify="right", no_wrap=True, style=style, min_width=len(label))
     for row, entry in enumerate(rows):
-        cells = (str(numbers[row]) if numbers[row] or style == "dim" else "·" for _, numbers, style in columns)
+        cells = (str(numbers[row]) if numbers[row] or style == "dim" else "·" for _, numbers, style in shown)
         table.add_row(Text(printable(f"{entry.key}={entry.value}")), *cells)
     return table
 
@@ -98,10 +99,33 @@ def _width(label: str, numbers: Sequence[int]) -> int:
     return max(len(label), len(str(sum(numbers)))) + _PADDING
 
 
-def _list_rows(columns: Iterable[str], rows: Iterable[Iterable[str]], title: str = "") -> Table:
+def fit_rows(limits: Mapping[str, int], rows: Sequence[Sequence[str]], width: int, *, numbers: Collection[str]) -> Table:
+    """Makes a table of short lines.
+
+    Args:
+        limits: By column, the characters to which it is cut if the table is wider than `width`.
+        rows: The cells of each line; those of further columns are left out.
+        width: The width of the terminal.
+        numbers: The columns that are aligned to the right, and never cut.
+    """
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    needed = {name: max(len(name), *(cell_len(row[n]) for row in rows)) for n, name in enumerate(limits)} if rows else {}
+    fits = sum(needed.values()) + _PADDING * len(limits) <= width
+    for name, limit in limits.items():
+        is_number = name in numbers
+        most = None if fits or is_number else limit
+        least = needed.get(name) if is_number else None
+        justify = "right" if is_number else "left"
+        table.add_column(name, justify=justify, overflow="ellipsis", no_wrap=True, max_width=most, min_width=least)
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row[: len(limits)]))
+    return table
+
+
+def _list_rows(names: Iterable[str], rows: Iterable[Iterable[str]], title: str = "") -> Table:
     table = Table(title=printable(title) or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for name in names:
+        table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     return table
