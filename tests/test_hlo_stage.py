@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stage inside XLA: tags restored, nothing else changed."""
 
+import re
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.errors import JaxRuntimeError
 from jax.extend import xla
 
 import hlo_programs
@@ -82,6 +84,39 @@ def test_programs_that_xla_folds_away_compile(function):
         on = jax.jit(lambda x: function(x)).lower(X).compile()
     np.testing.assert_array_equal(on(X), function(X))
     assert not any("\x01" in i.op_name for m in of_executable(on) for i in m.instructions())
+
+
+@pytest.mark.parametrize("written", ["\x01", "\\001", "\\u0001"], ids=["as it is", "as C", "as JSON"])
+def test_an_error_of_xlas_names_operations_tags_and_lines(written, staged):
+    module = jax.jit(tagged_square).lower(X).compiler_ir()
+
+    def compile_module(backend, module, *args, **kwargs):
+        (name,) = re.findall(r'"(\S+/square)"', module.operation.get_asm(enable_debug_info=True).replace("\\01", written))
+        raise JaxRuntimeError(f'INTERNAL: %a = add(), metadata={{op_name="{name}"}}')
+
+    with pytest.raises(JaxRuntimeError) as caught:
+        hlo_stage._compile_tagged(compile_module, jax.devices()[0].client, module)
+    error, told = str(caught.value).splitlines()
+    assert error == 'INTERNAL: %a = add(), metadata={op_name="jit(tagged_square)/square"}'
+    assert re.fullmatch(r"hlotag: chlo.square with k=v at .*test_hlo_stage.py:\d+:\d+", told)
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+
+
+REFUSED = """
+import jax, jax.numpy as jnp, hlotag
+hlotag.enable()
+
+@jax.jit
+def f(x):
+    return jax.ffi.ffi_call("no_such", x)(hlotag.tag(x + 1, {"k": "v"}))
+
+f(jnp.ones(4))
+"""
+
+
+def test_an_error_of_xlas_has_no_frame_of_hlotags(run_python):
+    finished = run_python(REFUSED, may_fail=True)
+    assert "NOT_FOUND" in finished.stderr and finished.stderr.count("  File ") == 1
 
 
 @pytest.mark.parametrize("programs", [1, 6], ids=["equal", "different"])

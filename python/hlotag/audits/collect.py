@@ -238,7 +238,7 @@ def audit_module(source: bytes, filename: str, pipeline: str = "", *, hlo: bool 
 
     def compiled(module: ir.Module, options: dict[str, Any]) -> Any:
         try:
-            with module.context:
+            with hlo_stage.errors_explained(read.origins), module.context:
                 return _compat.runtime.compile_module(module, options)
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
@@ -279,13 +279,18 @@ def compile_and_audit(
         compare: Whether to compare it with the program without its tags.
         memory: Whether to find what is in memory at the peak.
     """
+
+    def explained(module: ir.Module, options: dict[str, Any]) -> Any:
+        with hlo_stage.errors_explained(read.origins):
+            return compiled(module, options)
+
     every_pass = xla_passes or len(read.ops) <= _MAX_OPS
     # With texts of buffers XLA writes a text of each module, too.
     wanted = "" if memory and not xla_passes else _passes_to_dump(read, every_pass=every_pass)
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
         with step("compiling"), interrupts.hold(), hlo_stage.recorded() as records:
             options = _dump_options(folder, wanted) if wanted or memory else {}
-            executable = compiled(read.origins.module, options | ({"xla_dump_hlo_as_text": True} if memory else {}))
+            executable = explained(read.origins.module, options | ({"xla_dump_hlo_as_text": True} if memory else {}))
         (module,) = of_executable(executable)[:1]
         with step("following tags"), no_collection():
             found = _join(read, module, records[-1] if records else None)
@@ -311,7 +316,7 @@ def compile_and_audit(
         notes=notes,
     )
     tagged = _Compiled(module, memory_of(executable))
-    return _with_effects(made, read, tagged, compiled if compare else None, states.history.merged), executable
+    return _with_effects(made, read, tagged, explained if compare else None, states.history.merged), executable
 
 
 def _note_withheld(withheld: Sequence[str]) -> list[str]:

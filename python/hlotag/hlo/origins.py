@@ -27,6 +27,9 @@ RECORDS = "hlotag.origins"
 # The name of a call or loop itself, before a number in it: no scope.
 _CALL = re.compile(r"(?:^|(?<=/))[^/(\x01]+/(?=\x01)")
 _FILE = re.compile(r'"([^"]*)":(\d+):(\d+)')
+# A number in a text of XLA's, which writes the control character as it is, as C or as JSON.
+_NUMBER = re.compile(r"(?:\x01|\\001|\\u0001)(?P<token>[0-9a-f]{16}):(?P<number>\d+)(?:\x01|\\001|\\u0001)/?")
+_NAMED = 4  # operations that an error of XLA's is explained by, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,15 @@ class Origins:
     def callers_of(self, op_name: str) -> set[int]:
         """The numbers of inlined calls in an `op_name`."""
         return set(self.program.read_name(op_name)[1])
+
+    def explain(self, text: str) -> str:
+        """An error text of XLA's without numbers, and the operations that these stand for, with tags and lines."""
+        numbers = [int(found["number"]) for found in _NUMBER.finditer(text) if found["token"] == self.token]
+        lines = [_NUMBER.sub("", text)]
+        for origin in [self[number] for number in dict.fromkeys(numbers) if number < len(self)][:_NAMED]:
+            tags = ", ".join(f"{key}={value}" for key, value in origin.attributes.items())
+            lines.append(f"hlotag: {origin.op}{f' with {tags}' if tags else ''} at {origin.source or origin.name}")
+        return "\n".join(lines)
 
     def plain(self, op_name: str) -> str:
         """`op_name` without numbers."""

@@ -20,6 +20,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jax.errors import JaxRuntimeError
+
 from hlotag import _compat, _core
 from hlotag._util import interrupts
 from hlotag._util.kept import Kept
@@ -239,12 +241,17 @@ def _compile(original: Callable, backend: Any, module: ir.Module, *args: Any, **
         return observe(module, backend.platform, compiled)
 
 
-@interrupts.hold()  # XLA would turn an interrupt in its callback into an ordinary error.
 def _compile_tagged(original: Callable, backend: Any, module: ir.Module, *args: Any, **kwargs: Any) -> Any:
     """Compiles `module` by JAX's own function, and restores its tags if a stage has prepared it."""
     stage = _stage_of(module)
     if stage is None:
         return original(backend, module, *args, **kwargs)
+    with interrupts.hold():  # XLA would turn an interrupt in its callback into an ordinary error.
+        return _compile_in(stage, original, backend, module, *args, **kwargs)
+
+
+def _compile_in(stage: Stage, original: Callable, backend: Any, module: ir.Module, *args: Any, **kwargs: Any) -> Any:
+    """Compiles a prepared module. An error of XLA's names operations and their tags."""
 
     def compile_like(other: Any) -> Any:
         return original(backend, other, *args, **kwargs)
@@ -265,7 +272,11 @@ def _compile_tagged(original: Callable, backend: Any, module: ir.Module, *args: 
         )
         return compile_like(module)
     restoration = _Restoration(module, stage, backend, platform)
-    with _transformations.running(restoration.origins.token, restoration), _run_early(restoration, backend):
+    with (
+        _transformations.running(restoration.origins.token, restoration),
+        _run_early(restoration, backend),
+        errors_explained(restoration.origins),
+    ):
         executable = compile_like(restoration.origins.module)
     restoration.report()
     if restoration.was_called and restoration.error is None:
@@ -279,6 +290,18 @@ def _compile_tagged(original: Callable, backend: Any, module: ir.Module, *args: 
     else:
         _report(restoration.error, stage)
     return compile_like(module)
+
+
+@contextmanager
+def errors_explained(origins: Origins) -> Iterator[None]:
+    """A block in which the errors of XLA have no numbers of `origins`, but its operations with tags and lines."""
+    try:
+        yield
+    except JaxRuntimeError as error:
+        text = origins.explain(str(error))
+        if text == str(error):
+            raise
+        raise type(error)(text) from None
 
 
 def _run_early(restoration: _Restoration, backend: Any) -> AbstractContextManager[None]:
