@@ -284,6 +284,40 @@ def test_operations_of_one_name_are_told_apart_by_what_they_read(case):
     assert found == {i.name[-1]: numbers[i] for i in first.instructions() if i.opcode == "sine"}
 
 
+def flow_of(text, **numbers):
+    """The flow of a module, in which the named instructions are operations, and its instructions by name."""
+    module = HloModule(_compat.runtime.hlo_from_text(f"HloModule m\n{text}"))
+    by_name = {i.name: i for i in module.instructions()}
+    return Flow(module, {by_name[name]: (number,) for name, number in numbers.items()}), by_name
+
+
+@pytest.mark.parametrize("order", [("near", "far"), ("far", "near")])
+def test_what_an_instruction_reads_does_not_depend_on_what_was_asked_before(order):
+    count = 5000  # More than Python's stack holds.
+    moves = "".join(f" c.{n + 1} = f32[8] copy(c.{n})\n" for n in range(count))
+    text = f"""ENTRY main {{ x = f32[8] parameter(0)
+ c.0 = f32[8] negate(x)
+{moves} near = f32[8] negate(c.9)
+ ROOT far = f32[8] multiply(c.{count}, near) }}"""
+    flow, by_name = flow_of(text, **{"c.0": 1, "near": 2})
+    assert {name: flow.inputs(by_name[name]) for name in order} == {"near": {1}, "far": {1, 2}}
+
+
+def test_calls_of_a_function_on_its_own_result_have_the_same_sources():
+    text = """f { p = f32[8] parameter(0)
+ ROOT q = f32[8] copy(p) }
+ENTRY main { x.1 = f32[8] parameter(0)
+ x.2 = f32[8] parameter(1)
+ y = f32[8] call(x.1), to_apply=f
+ z = f32[8] call(y), to_apply=f
+ u = f32[8] call(x.2), to_apply=f
+ ROOT t = (f32[8], f32[8], f32[8]) tuple(y, z, u) }"""
+    for name in ("y", "z", "u"):
+        flow, by_name = flow_of(text)
+        value = by_name[name]
+        assert flow._of((value, None)) == flow.inputs(by_name["t"]) == {-1, -2}
+
+
 def test_elements_that_a_tuple_lacks_are_passed_over():
     """As in a damaged dump."""
     text = LOOP.replace("BODY", "y.1 = SINE(v)\n y.2 = SINE(w)").replace("SINE", "sine")

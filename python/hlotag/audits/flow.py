@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.opcodes import MOVES
 
-# Limits: of instructions passed on the way to an operation, of callers of a computation, and of operations behind one value.
-_MAX_STEPS = 40
+# The result of an instruction, or one element of its tuple.
+_Value = tuple[Instruction, int | None]
+
+# Limits: of callers of a computation, and of operations behind one value.
 _MAX_CALLERS = 16
 _MAX_SOURCES = 32
 _PASSED = MOVES | {"async-done", "async-start", "call", "copy-done", "copy-start", "fusion"}
@@ -39,7 +41,7 @@ class Flow:
 
     def __init__(self, module: HloModule, named: Mapping[Instruction, Sequence[int]]) -> None:
         self._named, self._entry = named, module.entry.id
-        self._known: dict[tuple[Instruction, int | None], frozenset[int]] = {}
+        self._known: dict[_Value, frozenset[int] | None] = {}
         # By computation, what calls it, each with the index of the operand that is the first parameter.
         self._callers: dict[int, list[tuple[Instruction, int]]] = {}
         for instruction in module.instructions():
@@ -49,42 +51,68 @@ class Flow:
 
     def inputs(self, instruction: Instruction) -> frozenset[int]:
         """The operations that an instruction reads. An argument of the program counts as one, with a number below zero."""
-        return _join(self._of(operand) for operand in instruction.operands)
+        found = [self._of((operand, None)) for operand in instruction.operands]
+        return _join(each for each in found if each is not None) or _NONE
 
-    def _of(self, at: Instruction, element: int | None = None, steps: int = 0) -> frozenset[int]:
-        """The operations that a value, or one element of a tuple, comes from."""
-        if (at, element) not in self._known:
-            self._known[at, element] = _NONE  # A function may hand its argument on to itself.
-            self._known[at, element] = self._find(at, element, steps + 1) if steps < _MAX_STEPS else _NONE
-        return self._known[at, element]
+    def _of(self, value: _Value) -> frozenset[int] | None:
+        """The operations that a value comes from; None if they are too many."""
+        if value not in self._known:
+            self._search(value)
+        return self._known[value]
 
-    def _find(self, at: Instruction, element: int | None, steps: int) -> frozenset[int]:
+    def _search(self, start: _Value) -> None:
+        """Finds the operations behind a value, and behind all values on the way. Linear in these, but for nested loops."""
+        sources: dict[_Value, list[_Value]] = {}  # Those behind a value come before it.
+        behind: dict[_Value, list[_Value]] = {}
+        pending = [start]
+        while pending:
+            value = pending.pop()
+            if value in behind:
+                sources.setdefault(value, behind[value])
+            elif value not in self._known:
+                self._known[value], behind[value] = self._look_behind(*value)
+                pending += [value, *behind[value]]
+        is_changed = True
+        while is_changed:  # A loop hands values on to itself.
+            is_changed = False
+            for value, before in sources.items():
+                joined = _join((self._known[value], *map(self._known.__getitem__, before)))
+                is_changed = is_changed or joined != self._known[value]
+                self._known[value] = joined
+
+    def _look_behind(self, at: Instruction, element: int | None) -> tuple[frozenset[int], list[_Value]]:
+        """The operations that a value, or one element of a tuple, is the result of, and the values that it is the same as."""
         if at.opcode == "parameter":
-            return self._find_argument(at, element, steps)
+            return self._look_behind_argument(at, element)
         if at.opcode == "get-tuple-element":
-            return _join(self._of(operand, at.proto.tuple_index, steps) for operand in at.operands)
+            return _NONE, [(operand, at.proto.tuple_index) for operand in at.operands]
         if at.opcode == "tuple" and element is not None:
-            return _join(self._of(operand, None, steps) for operand in at.operands[element : element + 1])
+            return _NONE, [(operand, None) for operand in at.operands[element : element + 1]]
         if at.opcode in ("async-start", "call", "fusion") and at.called_ids:
-            return self._of(at.called[0].root, element, steps)
+            return _NONE, [(at.called[0].root, element)]
         if at.opcode not in _PASSED and (named := self._named.get(at)):
-            return frozenset(named)
+            return frozenset(named), []
         element = element if at.opcode in _PASSES_TUPLE else None
-        return _join(self._of(operand, element, steps) for operand in at.operands)
+        return _NONE, [(operand, element) for operand in at.operands]
 
-    def _find_argument(self, at: Instruction, element: int | None, steps: int) -> frozenset[int]:
+    def _look_behind_argument(self, at: Instruction, element: int | None) -> tuple[frozenset[int], list[_Value]]:
         number: int = at.proto.parameter_number
         if at.computation.id == self._entry:
-            return frozenset([-1 - number])
-        found: list[frozenset[int]] = []
-        for caller, first in self._callers.get(at.computation.id, ())[:_MAX_CALLERS]:
-            if caller.opcode in _APPLIES:
-                found.append(frozenset(self._named.get(caller, ())))
-            elif first + number < len(caller.operand_ids):
-                found.append(self._of(caller.operands[first + number], element, steps))
-        return _join(found)
+            return frozenset([-1 - number]), []
+        callers = self._callers.get(at.computation.id, ())[:_MAX_CALLERS]
+        applied = [self._named.get(caller, ()) for caller, _ in callers if caller.opcode in _APPLIES]
+        passed = [
+            (caller.operands[first + number], element)
+            for caller, first in callers
+            if caller.opcode not in _APPLIES and first + number < len(caller.operand_ids)
+        ]
+        return _NONE.union(*applied), passed
 
 
-def _join(found: Iterable[frozenset[int]]) -> frozenset[int]:
-    joined = _NONE.union(*found)
-    return joined if len(joined) <= _MAX_SOURCES else _NONE
+def _join(found: Iterable[frozenset[int] | None]) -> frozenset[int] | None:
+    """The union of sets of operations; None if they are too many, or one of the sets was."""
+    joined: set[int] = set()
+    for operations in found:
+        if operations is None or len(joined := joined | operations) > _MAX_SOURCES:
+            return None
+    return frozenset(joined)
