@@ -329,6 +329,16 @@ def test_elements_that_a_tuple_lacks_are_passed_over():
     assert [flow.inputs(i) for i in last.instructions() if i.opcode == "sine"] == [frozenset()] * 2
 
 
+def test_a_module_from_before_optimizations_is_not_taken_for_an_optimized_one(tmp_path):
+    lowered = jax.jit(lambda x: jnp.sin(x @ x)).lower(jnp.ones((4, 4)))
+    said = {}
+    for name, text in {"before": lowered.as_text("hlo"), "after": lowered.compile().as_text()}.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+        said[name] = str(hlotag.audit(tmp_path / f"{name}.txt"))
+    assert "instructions before XLA" in said["before"] and "note: The module has no schedule" in said["before"]
+    assert "instructions after XLA" in said["after"] and "schedule" not in said["after"]
+
+
 def test_a_file_of_hlo_and_a_compiled_program_are_audited_alike(tmp_path, capsys):
     with hlotag.stage():
         compiled = (

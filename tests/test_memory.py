@@ -3,6 +3,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 
 import jax
@@ -121,3 +122,17 @@ def test_a_command_shows_memory_by_key_and_scope(tmp_path, monkeypatch, capsys):
 def test_without_the_option_an_audit_knows_no_memory():
     audit = hlotag.audit(jnp.sin, X)
     assert audit.memory is None and audit.memory_by("scope") == []
+
+
+def test_a_folder_of_dumps_has_the_memory_of_the_program(tmp_path, run_python, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(PROGRAM)
+    run_python("import train; f, x = train.step(); f(*x)", XLA_FLAGS=f"--xla_dump_to={tmp_path / 'dumps'}")
+    assert main(["audit", "train.py:step", "--memory", "operation", "--json", "a.json"]) == 0
+    said = re.findall("The program needs .*", capsys.readouterr().out)
+    assert main(["audit", "--dump-dir", "dumps", "--memory", "operation"]) == 0
+    assert re.findall("The program needs .* on the device", capsys.readouterr().out)[0] in said[0]
+    for file in (tmp_path / "dumps").glob("*-buffer-assignment.txt"):
+        file.unlink()
+    assert main(["audit", "--dump-dir", "dumps", "--memory"]) == 2
+    assert re.search(r"--memory: .* there is no module_.*-buffer-assignment.txt beside it", capsys.readouterr().err)

@@ -83,11 +83,11 @@ def audit(
             XLA dumped, or of a file of HLO.
         *args: The function's arguments: arrays, or `jax.ShapeDtypeStruct`s.
         xla_passes: Whether to name the XLA pass behind every state, for programs of any size. By default, passes are named for
-            lost tags, if the program has at most 5,000 operations. Ignored for a folder, whose dumps are all read.
+            lost tags, if the program has at most 5,000 operations. Ignored for a folder or file of HLO, which is only read.
         effects: Whether to compile a second time, without the tags that the compiler reads, and to compare; True by default.
             Without the comparison, effects have no verdict. Programs without such tags are compiled once.
         memory: Whether to find what is in memory at the program's peak, `Audit.memory`. XLA's passes are then named only with
-            `xla_passes`.
+            `xla_passes`. For HLO, the assignment of buffers that XLA dumped beside the module says it.
         **kwargs: The function's keyword arguments. Pass those that are called as an option by position.
 
     Returns:
@@ -116,7 +116,7 @@ def audit(
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
         raise ArgumentError(f"a {type(fun).__name__} is audited without arguments; pass arguments only with a function")
     if isinstance(fun, (str, os.PathLike)):
-        return dumps.audit_dumps(Path(fun))
+        return dumps.audit_dumps(Path(fun), memory=bool(memory))
     if not callable(fun) and not isinstance(fun, jax.stages.Lowered):
         raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
     return audit_and_compile(fun, args, kwargs, **options).audit

@@ -16,7 +16,9 @@ from hlotag.audits import effects
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.instructions import Instructions, Lineage
 from hlotag.audits.joined import Joined, Named
+from hlotag.audits.memory import BUFFERS, read_buffers
 from hlotag.audits.model import Tag, TagState
+from hlotag.audits.report import UNSCHEDULED
 from hlotag.audits.states import History, States, no_collection
 from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
@@ -165,14 +167,16 @@ def _check(module: HloModule, file: Path) -> HloModule:
     return module
 
 
-def audit_dumps(path: Path, module: str | None = None) -> Audit:
+def audit_dumps(path: Path, module: str | None = None, *, memory: bool = False) -> Audit:
     """Audits HLO: a file with a module; or the module in the folder of `--xla_dump_to` whose name has `module` in it.
 
     By default, the module of a folder is the largest. Instructions are followed by name and `op_name`. If these are ambiguous,
-    the state of a tag is unknown. Raises ParseError if there is no such module, or a file cannot be read.
+    the state of a tag is unknown. `memory` says whether to read the assignment of buffers that XLA dumped beside the module, and
+    to note if there is none. Raises ParseError if there is no such module, or a file cannot be read.
     """
     if os.path.isfile(path):  # `Path.is_file` raises if the name is too long.
-        return audit_optimized(read(path))
+        last = read(path)
+        return _with_memory(audit_optimized(last), path, last) if memory else audit_optimized(last)
     folder = path
     dumps = find(folder)
     chosen = [dump for dump in dumps if module is None or module in dump.name]
@@ -182,13 +186,24 @@ def audit_dumps(path: Path, module: str | None = None) -> Audit:
     with step("reading dumps"):
         first, last = map(read, dump.ends)
     passes = ((name, read(file)) for name, file in track(dump.passes, "reading passes"))
-    return of_modules(first, last, passes, dump.platform)
+    found = of_modules(first, last, passes, dump.platform)
+    return _with_memory(found, dump.ends[1], last) if memory else found
+
+
+def _with_memory(audit: Audit, file: Path, module: HloModule) -> Audit:
+    """The audit with what XLA dumped of the buffers of the optimized module in a file."""
+    buffers = file.with_name(re.sub(r"\.(hlo\.pb|hlo|txt)$", "", file.name) + BUFFERS)
+    if not buffers.is_file() or buffers.resolve().parent != file.parent.resolve():
+        note = f"Its memory is unknown: there is no {buffers.name} beside it, which XLA writes with --xla_dump_hlo_as_text."
+        return dataclasses.replace(audit, notes=[*audit.notes, note])
+    return dataclasses.replace(audit, memory=read_buffers(buffers, module, audit.instructions))
 
 
 def audit_optimized(module: HloModule) -> Audit:
     """Audits an optimized module of which nothing else is known."""
     found = of_modules(module, module)
-    return dataclasses.replace(found, notes=[*found.notes, _ONLY_OPTIMIZED])
+    note = _ONLY_OPTIMIZED if module.proto.HasField("schedule") else UNSCHEDULED
+    return dataclasses.replace(found, notes=[*found.notes, note])
 
 
 def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, HloModule]] = (), platform: str = "") -> Audit:

@@ -20,6 +20,7 @@ from hlotag.audits.model import Instruction, Op
 from hlotag.hlo import HloModule
 from hlotag.hlo import module as hlo
 
+BUFFERS = "-buffer-assignment.txt"  # the end of the names of files
 _ALLOCATION = re.compile(r"^allocation (\d+): size (\d+)(?:, color (\d+))?(?:, page \d+)?(, .*|:)$")
 _VALUE = re.compile(r"^ value: <\d+ (\S+?)(\{[\d,]*\})?( \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\)")
 _RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$")
@@ -102,12 +103,15 @@ def read_memory(folder: Path, module: HloModule, instructions: Sequence[Instruct
 
     `instructions` are those of the audit, of the same module.
     """
-    files = sorted(folder.glob(f"*.{module.name}.*-buffer-assignment.txt"), key=lambda file: file.stat().st_size)
-    if not files:
-        return None
-    ranges = files[-1].with_name(files[-1].name.replace("-buffer-assignment.txt", "-live-range.txt"))
+    files = sorted(folder.glob(f"*.{module.name}.*{BUFFERS}"), key=lambda file: file.stat().st_size)
+    return read_buffers(files[-1], module, instructions) if files else None
+
+
+def read_buffers(file: Path, module: HloModule, instructions: Sequence[Instruction]) -> Memory:
+    """Reads the assignment of buffers in a file, as `read_memory`."""
+    ranges = file.with_name(file.name.replace(BUFFERS, "-live-range.txt"))
     steps, live = _read_ranges(ranges.read_text(encoding="utf-8").splitlines() if ranges.exists() else ())
-    allocations = _read_allocations(files[-1].read_text(encoding="utf-8").splitlines(), live)
+    allocations = _read_allocations(file.read_text(encoding="utf-8").splitlines(), live)
     at = _find_peak([each for each in allocations if each.kind == "" and each.space == _DEVICE])
     owners = _Owners(module, instructions)
     reserved = Counter[int]()

@@ -24,6 +24,10 @@ from hlotag.tagging import keys
 
 _WELL = "on an instruction or went away with their operation"
 OFF = "hlotag is off: without hlotag.enable(), gradients have no tags, and rules and grad= have no effect."
+UNSCHEDULED = (
+    "The module has no schedule, so XLA's passes have not run: XLA will drop, merge and fuse instructions, and the body of a "
+    "loop counts once. Audit the module of after_optimizations, or the program."
+)
 _RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
 _ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
 _UNRESTORED = "hlotag's HLO stage ran and did not correct the tag. Please report this with audit.to_json()."
@@ -220,7 +224,8 @@ def facts_in_words(audit: Findings) -> str:
     tagged = len({tag.op.id for tag in audit.tags})
     facts = f"{count(len(audit.tags), 'tag')} on {tagged} of {count(len(audit.ops), 'operation')}"
     if audit.instruction_count:
-        facts += f"; {count(audit.instruction_count, 'instruction')} after XLA"
+        when = "before XLA" if UNSCHEDULED in audit.notes else "after XLA"
+        facts += f"; {count(audit.instruction_count, 'instruction')} {when}"
         facts += f" ({audit.platform})" if audit.platform else ""
     return facts
 

@@ -199,24 +199,17 @@ def _write_outputs(args: argparse.Namespace, audit: Audit, worse: Sequence[Probl
 
 
 def _audit(args: argparse.Namespace) -> Audit:
-    if args.dump_dir is not None and (args.pass_pipeline or args.xla_passes or args.no_hlo):
-        raise HlotagError("--pass-pipeline, --xla-passes and --no-hlo affect compilation; the dumps of --dump-dir are only read")
-    if args.dump_dir is not None and args.memory is not None:
-        raise HlotagError("--memory compiles a program; the dumps of --dump-dir are only read")
+    from hlotag.cli import programs
+
     if args.module is not None and args.dump_dir is None:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
-    from hlotag.audits.dumps import audit_dumps
-
-    if args.dump_dir is not None:
-        return audit_dumps(Path(args.dump_dir), args.module)
-    from hlotag.cli import programs
+    if args.dump_dir is not None or args.file.endswith(_HLO):
+        return _audit_hlo(args)
 
     if programs.is_named(args.file):
         return _audit_program(args)
     from hlotag.audits.collect import audit_module
 
-    if args.file.endswith(_HLO):
-        return audit_dumps(Path(args.file))
     source = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     name = terminal.STDIN if args.file == "-" else args.file
     return audit_module(
@@ -226,6 +219,20 @@ def _audit(args: argparse.Namespace) -> Audit:
         compare=not args.no_effects,
         memory=_needs_memory(args),
     )
+
+
+def _audit_hlo(args: argparse.Namespace) -> Audit:
+    """Audits a folder of dumps, or a file of HLO. Raises HlotagError for a flag of a compilation."""
+    from hlotag.audits.dumps import audit_dumps
+
+    name = f"--dump-dir {args.dump_dir}" if args.dump_dir is not None else args.file
+    compiling = {"--pass-pipeline": args.pass_pipeline, "--xla-passes": args.xla_passes, "--no-hlo": args.no_hlo}
+    if given := [flag for flag, value in compiling.items() if value]:
+        raise HlotagError(f"{', '.join(given)}: only for what is compiled here; {name} is HLO, which is only read")
+    found = audit_dumps(Path(args.dump_dir or args.file), args.module, memory=_needs_memory(args))
+    if args.memory is not None and found.memory is None:
+        raise HlotagError(f"--memory: {found.notes[-1]}")
+    return found
 
 
 def _audit_program(args: argparse.Namespace) -> Audit:
