@@ -222,7 +222,7 @@ def test_repr_makes_an_equal_rule():
         assert eval(repr(rule), {"Rule": Rule}) == rule == pickle.loads(pickle.dumps(rule))
 
 
-def test_an_unmatched_rule_names_the_nearest_scope_once(tmp_path):
+def test_an_unmatched_rule_names_the_nearest_scope(tmp_path):
     path = tmp_path / "rules.toml"
     path.write_text('[[rule]]\nscope = "layer_*/attentoin"\nattrs = { k = "v" }\n')
     warned = r" matched no operation of the program: .*nearest scope is 'layer_\d/attention'"
@@ -231,10 +231,23 @@ def test_an_unmatched_rule_names_the_nearest_scope_once(tmp_path):
         with pytest.warns(hlotag.TagIgnoredWarning, match=place + warned):
             tags(rules)
     with warnings.catch_warnings(action="error"):
-        tags(loaded)
         tags([Rule({"k": "v"}, scope="layer_*/attention")])
         with hlotag.stage(rules=[Rule({"other": "v"}, scope="no_program_was_lowered")]):
             pass
+
+
+def test_each_block_reports_what_its_rules_did_not_match():
+    def warned(function):
+        """What a block with these rules warns of, when it lowers a new program."""
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with hlotag.stage(rules=[Rule({"own": "block"}, op="tanh")]):
+                jax.jit(lambda x: function(x)).lower(1.0)
+        return [str(each.message).partition(": {")[0] for each in said]
+
+    unmatched = "hlotag: rule 1 matched no operation of the program"
+    assert [warned(jnp.sin), warned(jnp.sin)] == [[unmatched]] * 2
+    assert [warned(jnp.tanh), warned(jnp.sin)] == [[], [f"{unmatched}, but one of an earlier block"]]
 
 
 def test_reports_of_another_enable_and_at_the_end_of_the_process(run_python):

@@ -25,6 +25,8 @@ from hlotag.passes.rules import check_rules
 from hlotag.tagging import backward_rules, keys, marks, matching, scopes, state
 from hlotag.tagging.decorated import around
 from hlotag.tagging.keys import as_text
+from hlotag.tagging.matched import Report
+from hlotag.tagging.matching import RuleSet
 from hlotag.tagging.rules import Rule
 from hlotag.tagging.state import OnError, Stage, active, unique
 from hlotag.tagging.tags import lowered, note_removals, tag_value
@@ -85,7 +87,8 @@ def enable(
         _use(new)
         state.set_for_process(new)
         _drop(before)
-    _report(before)
+        reports = _of_process.replace(new)
+    _close(*reports)
 
 
 def disable() -> None:
@@ -103,17 +106,46 @@ def disable() -> None:
         if (before := state.of_process()) is not None:
             state.set_for_process(None)
             _drop(before)
-    _report(before)
+        reports = _of_process.replace(None)
+    _close(*reports)
 
 
-def _report(stage: Stage | None) -> None:
-    if stage is not None and stage.rules is not None:
-        stage.rules.report()
+class _Reports:
+    """The open reports of what the rules of stages matched."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[RuleSet, Report]] = []
+
+    def begin(self, stage: Stage | None) -> None:
+        if stage is not None and stage.rules is not None:
+            self._open.append((stage.rules, stage.rules.open_report()))
+
+    def end(self) -> list[tuple[RuleSet, Report]]:
+        """Takes the last report, to be closed; nothing if its stage had no rules."""
+        return [self._open.pop()] if self._open else []
+
+    def replace(self, stage: Stage | None) -> list[tuple[RuleSet, Report]]:
+        """Takes the report to be closed, and begins one for another stage."""
+        ended = self.end()
+        self.begin(stage)
+        return ended
+
+
+class _ReportsOfThread(_Reports, threading.local):
+    """Those of a block, which several threads may enter, each more than once."""
+
+
+_of_process = _Reports()
+
+
+def _close(*reports: tuple[RuleSet, Report]) -> None:
+    for rules, report in reports:
+        rules.close_report(report)
 
 
 @atexit.register
 def _report_at_exit() -> None:
-    _report(state.of_process())
+    _close(*_of_process.end())
 
 
 def stage(
@@ -166,18 +198,20 @@ class StageBlock:
 
     def __init__(self, stage: Stage | None, *, reports: bool = False) -> None:
         self._stage = stage
-        self._reports = reports
+        self._reports = _ReportsOfThread() if reports else None
 
     def __enter__(self) -> Stage | None:
         with interrupts.hold():
             scopes.stages.enter(self, lambda: _open(self._stage))
+            if self._reports is not None:
+                self._reports.begin(self._stage)
         return self._stage
 
     def __exit__(self, *exc_info: object) -> None:
         with interrupts.hold():
             scopes.stages.leave(self)
-        if self._reports:
-            _report(self._stage)
+            ended = [] if self._reports is None else self._reports.end()
+        _close(*ended)
 
     def __call__(self, function: Callable) -> Callable:
         """Decorates `function`: each call runs in this block."""

@@ -8,7 +8,6 @@ equation. A `Path` holds how far the patterns of rules match it, so two callers 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,10 +16,9 @@ from typing import Any
 
 from hlotag._core import ScopePattern
 from hlotag._util.forks import free_in_children
-from hlotag.errors import TagIgnoredWarning
+from hlotag.tagging.matched import Report
 from hlotag.tagging.rules import Rule, bind_names
 from hlotag.tagging.scope_patterns import Bindings, bind, bind_source
-from hlotag.tagging.warning import warn_at
 
 # A frame of user code: file, line, column.
 Frame = tuple[str, int, int]
@@ -103,7 +101,7 @@ class _Pattern:
 
 
 class RuleSet:
-    """The rules of a stage, prepared for matching.
+    """The rules of a stage, prepared for matching. Equal rules share one, because JAX's caches compare it by identity.
 
     Args:
         rules: The rules, in the order in which later ones win.
@@ -121,12 +119,8 @@ class RuleSet:
         self.inserted = {name: rule for rule, name in named if rule.inserted}
         self.rules = rules = tuple(rule for rule, _ in named if not rule.inserted)
         self.names = tuple(name for rule, name in named if not rule.inserted)
-        self.seen: dict[str, None] = {}
-        """Paths of scopes of programs, for messages; at most a few thousand."""
-        self._programs = 0
-        self._partitioned = 0
-        self._unmatched = dict(zip(self.names, rules, strict=True))
-        self._unmatched_inserted = dict(self.inserted)
+        self._reports: list[Report] = []
+        self._matched = set[str]()  # The names of the rules that ever matched.
         self._patterns = tuple(_patterns_of(rules))
         self._scopes = {n: ScopePattern(each.text) for n, each in self._of_field("scope")}
         self.has_ops = any(self._of_field("op"))
@@ -217,42 +211,36 @@ class RuleSet:
         excluded = tuple(op for op in excluding if op is not None)
         return Applied(index, bindings, is_settled, depth, rule, excluded, forward, custom, derived, rematted)
 
+    def open_report(self) -> Report:
+        """Begins a report, which notes what matches until it is closed. Several may be open, in any thread."""
+        report = Report(self.names, self.rules, self.inserted, frozenset(self._matched))
+        self._reports.append(report)
+        return report
+
+    def close_report(self, report: Report) -> None:
+        """Ends a report, and warns of each rule that matched nothing."""
+        self._reports.remove(report)
+        report.warn()
+
     def note(self, remarks: Iterable[str]) -> None:
         """Notes which rules matched an operation of a program, by what `hlotag-resolve` said: `rule 2 matched nothing: ...`."""
-        self._programs += 1
-        remarks = tuple(remarks)
-        for name in tuple(self._unmatched):
-            if not any(remark.startswith(f"{name} matched nothing") for remark in remarks):
-                self._unmatched.pop(name, None)
+        said = tuple(remarks)
+        matched = {name for name in self.names if not any(remark.startswith(f"{name} matched nothing") for remark in said)}
+        self._matched |= matched
+        for report in tuple(self._reports):
+            report.note(matched)
 
     def note_inserted(self, matched: Iterable[str]) -> None:
         """Notes the names of the rules that matched a collective that XLA inserted into a program."""
-        self._partitioned += 1
-        for name in matched:
-            self._unmatched_inserted.pop(name, None)
+        names = set(matched)
+        self._matched |= names
+        for report in tuple(self._reports):
+            report.note_inserted(names)
 
-    def report(self) -> None:
-        """Warns, once, of each rule that matched nothing in the programs that were lowered and compiled so far."""
-        self._report(self._unmatched, "matched no operation of", self._programs)
-        self._report(self._unmatched_inserted, "matched no collective that XLA inserted in", self._partitioned)
-
-    def _report(self, unmatched: dict[str, Rule], what: str, programs: int) -> None:
-        if not programs:
-            return
-        for name in tuple(unmatched):
-            if (rule := unmatched.pop(name, None)) is None:
-                continue
-            near = difflib.get_close_matches(rule.scope, self._scopes_seen(), 1, 0.3) if rule.scope else ()
-            nearest = f"; the nearest scope is {near[0]!r}" if near else ""
-            where = "the program" if programs == 1 else f"{programs} programs"
-            text = f"hlotag: {name} {what} {where}: {rule.text}{nearest}"
-            file, line = rule.place()
-            warn_at(text, TagIgnoredWarning, file, line)
-
-    def _scopes_seen(self) -> list[str]:
-        """The paths of scopes of programs, and their elements."""
-        paths = tuple(self.seen)
-        return [*dict.fromkeys([*paths, *(element for path in paths for element in path.split("/"))])]
+    def note_scope(self, names: Iterable[str]) -> None:
+        """Notes a path of scopes of a program, for messages."""
+        for report in tuple(self._reports):
+            report.note_scope("/".join(names))
 
 
 def _patterns_of(rules: Iterable[Rule]) -> Iterator[_Pattern]:

@@ -29,7 +29,6 @@ _CALL = re.compile(r"(p?jit\()(.*)(\))", re.DOTALL)
 _OF_BACKWARD_RULE = "\x01hlotag#custom\x01"
 # Names of scopes that JAX opens itself.
 _OF_JAX = frozenset(["checkpoint", "rematted_computation"])
-_MOST_SEEN = 4096
 
 
 @functools.lru_cache(maxsize=4096)
@@ -268,8 +267,8 @@ class Walk:
             path = self.rules.enter_line(place.path, frames)
             for name in names:
                 path = self._enter(path, name)
-            if names and len(self.rules.seen) < _MOST_SEEN:
-                self.rules.seen["/".join(_compat.jaxprs.scope_of(each) or "" for each in names)] = None
+            if names:
+                self.rules.note_scope(_compat.jaxprs.scope_of(each) or "" for each in names)
             self._ends[key] = self._place(path, primal, place.withheld)
         return self._ends[key]
 
