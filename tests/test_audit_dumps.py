@@ -329,6 +329,15 @@ def test_elements_that_a_tuple_lacks_are_passed_over():
     assert [flow.inputs(i) for i in last.instructions() if i.opcode == "sine"] == [frozenset()] * 2
 
 
+def test_a_computation_that_nothing_calls_is_passed_over(tmp_path):
+    unused = "unused { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n"
+    entry = 'ENTRY e { x = f32[8] parameter(0)\n ROOT y = f32[8] sine(x), frontend_attributes={layer="1"} }'
+    (tmp_path / "m.hlo").write_text(f"HloModule m\n{unused}{entry}")
+    audit = hlotag.audit(tmp_path / "m.hlo")
+    assert [(tag.value, str(tag.state)) for tag in audit.tags] == [("1", "kept")]
+    assert "add" not in {i.opcode for i in audit.instructions}
+
+
 def test_a_module_from_before_optimizations_is_not_taken_for_an_optimized_one(tmp_path):
     lowered = jax.jit(lambda x: jnp.sin(x @ x)).lower(jnp.ones((4, 4)))
     said = {}

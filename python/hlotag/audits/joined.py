@@ -112,7 +112,8 @@ class Joined:
         others = (i for i in work if i.computation.id not in fusions and i.opcode not in _NEVER_RUN and i.name not in known)
         found += [instruction(i, i) for i in others]
         order = {i.name: place for place, i in enumerate(last.list_as_run())}
-        return sorted(found, key=lambda each: order[each.name])
+        # What is in a computation that nothing calls never runs.
+        return sorted((each for each in found if each.name in order), key=lambda each: order[each.name])
 
     def _place_of(self, i: Instruction, owners: Sequence[int], ops: Sequence[Op], default: str) -> tuple[str, str]:
         """The scope and phase of an instruction: by its name, unless that is another one's.
