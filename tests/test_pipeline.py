@@ -2,6 +2,7 @@
 """run_passes and list_passes: what goes in, what comes out, and every way to fail."""
 
 import pytest
+from jaxlib.mlir.dialects import stablehlo
 
 from hlotag import errors
 from hlotag.mlir.modules import new_context, parse_module, to_bytecode
@@ -33,6 +34,21 @@ def test_a_module_is_changed_in_place():
         assert full_text(module) == before
         assert run_passes(module, "hlotag-strip{keys=a}") is module
         assert 'mhlo.frontend_attributes = {b = "2"}' in str(module)
+
+
+def test_runs_that_change_nothing_keep_no_copy():
+    with new_context() as context:
+        module = parse_module(MODULE)
+        run_passes(module, "canonicalize")
+        count = context._get_live_module_count()
+        for _ in range(3):
+            run_passes(module, "canonicalize")
+        assert context._get_live_module_count() == count <= 2
+
+
+def test_a_pipeline_may_leave_the_dialect_of_functions():
+    stablehlo.register_stablehlo_passes()
+    assert "vhlo.func_v1" in run_passes(MODULE, "hlotag-strip,stablehlo-legalize-to-vhlo")
 
 
 def test_text_with_locations_keeps_them_and_other_text_gets_none():

@@ -68,7 +68,8 @@ def run_passes(
         module: One of:
 
             - an `ir.Module` (of `jax.extend.mlir`), changed in place. Pipelines with passes in Python or of MLIR run on a copy
-              of its operations, which it has afterwards: those that Python held before stay valid, and unchanged.
+              of its operations, which it has afterwards: those that Python held before stay valid, and unchanged, as long as
+              the module lives. A run that changes nothing keeps no copy.
             - text, or MLIR bytecode (a portable artifact of an export too), in the dialects that JAX uses.
             - a `jax.stages.Lowered` or `jax.export.Exported`, which stays unchanged.
         pipeline: Passes in MLIR's syntax, `"hlotag-strip{keys=a,b},canonicalize"`, or several such texts to run one after

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotag._util.arguments import did_you_mean
 from hlotag.errors import ArgumentError, Diagnostic
-from hlotag.mlir.modules import copy_of, exchange
+from hlotag.mlir.modules import copy_of, exchange, to_bytecode
 from hlotag.passes import python_passes, syntax
 from hlotag.passes.syntax import Element
 from hlotag.tagging.keys import why_illegal
@@ -105,7 +105,8 @@ class _Run:
             self.result.diagnostics += map(Diagnostic.of, self.reports.take())
         finally:
             self.reports.end()
-        if self.result.ok:
+        # After an exchange the copy lives as long as the module.
+        if self.result.ok and to_bytecode(self.copy) != to_bytecode(self.module):
             exchange(self.module, self.copy)
         return self.result
 
@@ -147,8 +148,7 @@ class _Run:
             context.emit_error_diagnostics = before
 
     def _keeps_entry(self) -> bool:
-        before, after = _entry_type(self.module), _entry_type(self.copy)
-        if not self.options.keep_entry or before == after:
+        if not self.options.keep_entry or (before := _entry_type(self.module)) == (after := _entry_type(self.copy)):
             return True
         self.copy.operation.location.emit_error(
             f"the passes changed the type of the program's entry point from {before} to {after}, but JAX calls it with the "
@@ -173,7 +173,11 @@ def _manager(element: Element, module: ir.Module, verify: bool) -> Any:
 
 
 def _symbol(operation: Any) -> str:
-    return operation.attributes["sym_name"].value if "sym_name" in operation.attributes else ""
+    """The name of a symbol; empty for another operation, and in a dialect with its own attributes, as VHLO."""
+    from jaxlib.mlir import ir
+
+    name = operation.attributes["sym_name"] if "sym_name" in operation.attributes else None
+    return name.value if isinstance(name, ir.StringAttr) else ""
 
 
 def _entry_type(module: ir.Module) -> str:
