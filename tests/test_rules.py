@@ -213,6 +213,14 @@ def test_characters_of_other_globs_are_errors(field, pattern):
         Rule({"k": "v"}, **given)
 
 
+@pytest.mark.parametrize("field", ["attrs", "grad", "remat"])
+def test_a_name_in_braces_that_no_pattern_has_is_an_error(field):
+    given = {"attrs": {"k": "v"}, field: {"k": "a {m}"}}
+    with pytest.raises(hlotag.TagError, match=r"k='a \{m\}': no pattern of the rule has the name \{m\}; .* have \{n\}"):
+        Rule(scope="layer_{n}", **given)
+    Rule(scope="layer_*", **given)  # Text, as that of a sharding.
+
+
 def test_repr_makes_an_equal_rule():
     for rule in (
         Rule({"k": 1}, op="sine"),
@@ -286,13 +294,18 @@ ONE_RULE = "[[rule]]\nop = 'a'\nattrs = {k = 'v'}\n"
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("\n[[rule]]\nopp = 'a'\nattrs = {k = 'v'}\n", "2", r"rule 1: unknown field 'opp'; fields are op, .*; did you mean op\?"),
+        (
+            "\n[[rule]]\nopp = 'a'\nattrs = {k = 'v'}\n",
+            "3",
+            r"rule 1: unknown field 'opp'; fields are op, .*; did you mean op\?\n    opp = 'a'$",
+        ),
         (
             f"{ONE_RULE}[[rule]]\nop = 'b'\nattrs = {{inlineable = 'never'}}\n",
-            "4",
-            "rule 2: key 'inlineable'.*'never'.*xla_early",
+            "6",
+            "rule 2: key 'inlineable'.*'never'.*xla_early.*\n    attrs = {inlineable = 'never'}$",
         ),
-        ("[[rule]]\nop = 'a'\n", "1", "rule 1: a rule needs attrs.*"),
+        ("[[rule]]\nop = 'a'\n", "1", "rule 1: a rule needs attrs.*\n    \\[\\[rule\\]\\]$"),
+        ("[[rule]]\nop = a\n", "2", "not a TOML file: .*\n    op = a$"),
         # The header within a string is none, and then no line is better than a wrong one.
         (
             '[[rule]]\nop = 3\nattrs = {k = """\n[[rule]]\n"""}\n',
@@ -300,7 +313,7 @@ ONE_RULE = "[[rule]]\nop = 'a'\nattrs = {k = 'v'}\n"
             "rule 1: rule field 'op' must be a non-empty string, got 3$",
         ),
     ],
-    ids=["field", "value", "attrs", "header-in-a-string"],
+    ids=["field", "value", "attrs", "syntax", "header-in-a-string"],
 )
 def test_an_error_in_a_rules_file_shows_its_line(text, place, message, tmp_path):
     path = tmp_path / "rules.toml"

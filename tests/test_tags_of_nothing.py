@@ -108,3 +108,12 @@ def test_an_operation_that_changes_only_the_gradient(staged, set_xla_metadata, r
 def test_an_argument_whose_tangent_the_caller_computed(staged, set_xla_metadata, transform):
     """The tag is for the operation behind the argument, as without the transformation."""
     assert names(lambda x, _: transform(lambda y: set_xla_metadata(y, k="v") * 2.0, jnp.sin(x))[0]) == ["sine"]
+
+
+def test_a_value_without_arrays_and_a_leaked_tracer_are_named(staged):
+    leaked = []
+    jax.jit(lambda x: leaked.append(jnp.sin(x))).lower(X)
+    for value, reason in ((3.0, "argument, a carry or a constant"), (leaked, "tracer that leaked from a function")):
+        with pytest.warns(hlotag.TagDroppedWarning, match=f"k='v' has no operation to go to: the value is an? {reason}"):
+            assert names(lambda x, w, value=value: (hlotag.tag(value, {"k": "v"}), x @ w)[1]) == []
+    assert names(lambda x, w: hlotag.tag((3.0, x @ w), {"k": "v"})[1]) == ["dot_general"]

@@ -97,6 +97,12 @@ def equations_of(value: Any) -> list[Any]:
     return [] if tracer is None else equations_of_bind(_equation_of(tracer))
 
 
+def is_leaked(value: Any) -> bool:
+    """Whether an equation of a trace that has ended made `value`. Such a trace has no equations; JAX has no other mark of it."""
+    tracer = _jaxpr_tracer(value)
+    return isinstance(tracer, pe.DynamicJaxprTracer) and not tracer._trace.frame.tracing_eqns
+
+
 def _equation_of(tracer: Any) -> Any:
     return tracer if _is_recipe(tracer) else tracer.parent
 

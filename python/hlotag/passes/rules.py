@@ -75,8 +75,10 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
         raise TagError(f"{path}:{line}: not a TOML file: {error}") from error
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # The message of a syntax error has the line.
-        raise TagError(f"{path}: not a TOML file: {error}") from error
+    except (ValueError, RecursionError) as error:
+        found = re.search(r"\(at line (\d+), column \d+\)", str(error))
+        place, quoted = _quote_line(text, int(found[1]) if found else 0)
+        raise TagError(f"{path}{place}: not a TOML file: {error}{quoted}") from error
     unknown = sorted(set(document) - {"rule"})
     if unknown or not isinstance(document.get("rule", []), list):
         raise TagError(f"{path}: expected a list of tables [[rule]], found {', '.join(unknown) or 'rule as a single value'}")
@@ -89,7 +91,8 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
             with reading(str(path), line):
                 rule = Rule(**_fields(table))
         except TagError as error:
-            raise TagError(f"{at}: rule {number}: {error}") from error
+            place, quoted = _quote_line(text, _line_of_error(text, line, str(error)) if line else 0)
+            raise TagError(f"{path}{place}: rule {number}: {error}{quoted}") from error
         # MLIR's text is UTF-8; the path need not be.
         object.__setattr__(rule, "_at", at.encode(errors="backslashreplace").decode())
         rules.append(rule)
@@ -114,6 +117,24 @@ def _fields(table: Any) -> dict[str, Any]:
         raise TagError(f"a rule must be a table, got {show(table)}")
     check_fields("", table, known)
     return {"attrs": {}, **table}
+
+
+def _quote_line(text: str, line: int) -> tuple[str, str]:
+    """`:12`, and the text of that line below a message; nothing for line 0."""
+    lines = text.split("\n")
+    return (f":{line}", f"\n    {lines[line - 1].strip()}") if 1 <= line <= len(lines) else ("", "")
+
+
+def _line_of_error(text: str, first: int, message: str) -> int:
+    """The line of the field, or else of the key or value, that a message about a table quotes; the table's if it quotes none."""
+    lines = text.split("\n")[first:]
+    end = next((n for n, line in enumerate(lines) if re.match(r"\s*\[\[", line)), len(lines))
+    words = [re.escape(word) for word in re.findall(r"'([^']+)'", message)]
+    for pattern in (rf"\s*[\"']?(?:{word})[\"']?\s*=" for word in words):
+        if found := [n for n, line in enumerate(lines[:end]) if re.match(pattern, line)]:
+            return first + 1 + found[0]
+    found = [n for word in words for n, line in enumerate(lines[:end]) if re.search(word, line)]
+    return first + 1 + found[0] if found else first
 
 
 def _lines_of(text: str, count: int) -> list[int]:

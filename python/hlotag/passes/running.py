@@ -176,7 +176,10 @@ def _symbol(operation: Any) -> str:
     """The name of a symbol; empty for another operation, and in a dialect with its own attributes, as VHLO."""
     from jaxlib.mlir import ir
 
-    name = operation.attributes["sym_name"] if "sym_name" in operation.attributes else None
+    attributes = operation.attributes
+    if "sym_name" not in attributes:
+        return ""
+    name = attributes["sym_name"]
     return name.value if isinstance(name, ir.StringAttr) else ""
 
 

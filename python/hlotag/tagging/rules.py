@@ -29,6 +29,7 @@ class Rule:
             in the body of a reduction, a sort or a scatter are part of it and match nothing.
         scope: Successive elements of the path of named scopes: "decoder/layer_*/attention". Here and in the next fields, a name
             in braces matches text without a slash, which `attrs` can use: `Rule({"n": "{n}"}, scope="layer_{n}/attention")`.
+            A name that no pattern has is then an error.
         source: The line of user code that the operation is from, file and line: "model.py:42"; a pattern without a directory
             matches the end of the path. The line of a call or a loop is not that of the operations in it.
         function: The name of a jitted function; "main" for the outermost one.
@@ -215,10 +216,17 @@ def _check_pattern(where: str, name: str, pattern: Any) -> None:
 
 
 def _check_entries(attrs: Mapping[str, Any], captures: tuple[str, ...]) -> dict[str, str]:
-    """Entries as text. A value with a name in braces is checked when the name has a text."""
+    """Entries as text. A value with a name in braces is checked when the name has a text.
+
+    Raises TagError for a name in braces that no pattern has. In a rule without such names in patterns, braces are text, as in a
+    sharding, `{replicated}`.
+    """
     texts: dict[str, str] = {}
     for key, value in attrs.items():
         texts[key] = text = keys.text_of_entry(key, value)
+        if captures and (unbound := [name for name in captures_in(text) if name not in captures]):
+            bound = ", ".join(f"{{{name}}}" for name in captures)
+            raise TagError(f"{key}={text!r}: no pattern of the rule has the name {{{unbound[0]}}}; its patterns have {bound}")
         if not any(f"{{{name}}}" in text for name in captures):
             keys.check(key, text)
     return texts

@@ -69,7 +69,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
     If several operations or functions made an array one after another, the last one is tagged. `tagged` tags all of a block.
 
     Args:
-        value: A pytree. The operations that made its arrays are tagged; other leaves are ignored.
+        value: A pytree. The operations that made its arrays are tagged; other leaves are ignored, unless it has no array.
         attrs: Keys and values of the tag.
         grad: The tag of derived operations: "same", "drop" for none, or a mapping of its own. The default, `hlotag.BY_KEY`, is
             each key's own: "same" for most, "drop" for some that XLA reads (`hlotag keys`).
@@ -94,9 +94,11 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
     if active() is None:
         _warn_of_no_stage(grad, remat)
         return _compat.tracing.jax_value_tag(value, metadata)
-    for leaf in jax.tree.leaves(value):
-        if isinstance(leaf, np.ndarray | np.generic):  # NumPy arrays are constants, and get a warning.
-            tag_equations(leaf, metadata)
+    leaves = jax.tree.leaves(value)
+    # NumPy arrays are constants, and get a warning; so does a value without an array, such as a number.
+    constants = [leaf for leaf in leaves if isinstance(leaf, np.ndarray | np.generic)]
+    for leaf in constants or ([] if any(map(_compat.tracing.is_array, leaves)) else leaves[:1]):
+        tag_equations(leaf, metadata)
     return _compat.tracing.jax_value_tag(value, metadata | derived | {VALUE: CHECKED})
 
 
@@ -186,6 +188,13 @@ def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool 
     """
     value = _compat.tracing.skip_value_tags(value)
     original = _compat.tracing.original_of(value)
+    if _compat.tracing.is_leaked(original):
+        _drop(
+            metadata,
+            "the value is a tracer that leaked from a function whose trace has ended, for example through a global or an "
+            "attribute. Tag it where it is computed, and return it from the function.",
+        )
+        return False
     equations = _compat.tracing.equations_of(original)
     lack = is_repeated or original is not value
     if not equations and _compat.tracing.is_recording() and not is_repeated:
