@@ -215,3 +215,38 @@ def test_a_source_that_matches_nothing_names_the_files_of_the_program():
     with warnings.catch_warnings(action="ignore"), hlotag.stage(rules=[hlotag.Rule({"p": "a"}, source="elsewhere.py")]):
         (problem,) = hlotag.audit(lambda x: jnp.sin(x), jnp.ones(3)).report.problems
     assert problem.kind == "unmatched rule" and problem.advice.endswith(f"Their lines are in {__file__}.")
+
+
+EXPORT = """
+import jax, jax.numpy as jnp, hlotag
+from jax import export
+
+def f(w, x):
+    with hlotag.tagged({"layer": "head"}), jax.named_scope("mlp"):
+        return {"y": jnp.tanh(x["x"] @ w).sum(-1), "n": jnp.arange(x["x"].shape[0])}
+
+b, = export.symbolic_shape("b")
+w, x = jax.ShapeDtypeStruct((4, 4), jnp.float32), jax.ShapeDtypeStruct((2 * b, 4), jnp.float32)
+with hlotag.stage():
+    exported = export.export(jax.jit(f))(w, x={"x": x})
+open("f.bin", "wb").write(exported.serialize())
+"""
+
+
+def test_an_export_with_a_symbolic_batch_is_audited_with_its_size(tmp_path, run_python, monkeypatch, capsys):
+    requires.libraries("flatbuffers", extra="test")
+    run_python(EXPORT)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.mlir").write_text("module {}")
+    assert main(["audit", "f.bin", "--shape", "b=4", "--tags", "--work", "scope"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("jit_f: 10 tags on 10 of ") and "tanh f32[8,4]" in said and "\nmlp " in said
+    for arguments, message in (
+        (["f.bin"], "f.bin: the size of b is symbolic; give one to compile it for: --shape b=8"),
+        (["f.bin", "--shape=b=0"], "f.bin: the export cannot be compiled with b=0: "),
+        (["f.bin", "--shape=b=1", "--shape=c=1"], "--shape c=1: f.bin has the symbolic dimensions b"),
+        (["m.mlir", "--shape=b=1"], "--shape b=1: m.mlir is no export with symbolic dimensions"),
+        (["f.py:f", "--shape=b=1"], "--shape is for the file of an export; f.py:f has its shapes"),
+    ):
+        assert main(["audit", *arguments]) == 2
+        assert message in capsys.readouterr().err

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jax._src import config
+from jax._src.interpreters import mlir
 from jax.interpreters.mlir import make_ir_context
 from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]  (they have no stubs)
 from jaxlib.mlir import ir
@@ -76,6 +77,43 @@ def write_artifact(module: ir.Module, version: str | None) -> bytes:
     target = version or hlo.get_version_from_compatibility_requirement(hlo.StablehloCompatibilityRequirement.WEEK_4)
     with module.context:
         return _jax.mlir.serialize_portable_artifact(module, target, True)
+
+
+def symbols_of(exported: jax.export.Exported) -> tuple[str, ...]:
+    """The names of the symbolic dimensions of an export's arguments, in order. No public function lists them."""
+    from jax.export import is_symbolic_dim
+
+    dimensions: list[Any] = [size for aval in exported.in_avals for size in aval.shape if is_symbolic_dim(size)]
+    return tuple(dict.fromkeys(name for size in dimensions for name in sorted(size._get_vars())))
+
+
+def with_sizes(exported: jax.export.Exported, sizes: Mapping[str, int]) -> bytes:
+    """Writes the module of an export with symbolic dimensions of these sizes, as bytecode.
+
+    JAX refines the shapes of such a module when it compiles a call of the export. Raises ValueError if the sizes do not meet the
+    constraints of the export, or it is for other platforms.
+    """
+    import jax
+    from jax.export import is_symbolic_dim
+
+    def struct(aval: Any) -> jax.ShapeDtypeStruct:
+        shape = [size._evaluate(sizes) if is_symbolic_dim(size) else size for size in aval.shape]
+        return jax.ShapeDtypeStruct(shape, aval.dtype)
+
+    args, kwargs = jax.tree.unflatten(exported.in_tree, map(struct, exported.in_avals))
+    lowered: Any = jax.jit(exported.call).lower(*args, **kwargs).compiler_ir()
+    refined = mlir.refine_polymorphic_shapes(lowered)
+    with refined.context:
+        refined.operation.attributes["sym_name"] = ir.StringAttr.get(f"jit_{exported.fun_name}")
+        refined.operation.walk(_leave_call)
+    return mlir.module_to_bytecode(refined)
+
+
+def _leave_call(operation: Any) -> Any:
+    """Gives an operation that was inlined its location in the export, without that of the call."""
+    while isinstance(operation.location, ir.CallSiteLoc):
+        operation.location = operation.location.callee
+    return ir.WalkResult.ADVANCE
 
 
 def change_exported_gradient(exported: jax.export.Exported, change: Callable[[Any], Any]) -> Any:

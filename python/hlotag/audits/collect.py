@@ -36,7 +36,7 @@ from hlotag.hlo.origins import directly_in, walk
 from hlotag.lowering import hlo_stage
 from hlotag.lowering.staging import under
 from hlotag.mlir.modules import BYTECODE_MAGIC, copy_of, parse_module, to_bytecode
-from hlotag.passes.jax_artifacts import module_in
+from hlotag.passes.jax_artifacts import module_to_compile
 from hlotag.passes.pipeline import kept_reports, pipeline_text, quote, run_or_raise
 from hlotag.tagging import keys, state, tags
 from hlotag.tagging.state import active, unique
@@ -210,17 +210,25 @@ def _audit_and_compile_lowered(
     return Audited(found, lowered.args_info, executable)
 
 
-def audit_module(source: bytes, filename: str, pipeline: str = "", *, hlo: bool = False, **asked: bool) -> Audit:
+def audit_module(
+    source: bytes,
+    filename: str,
+    pipeline: str = "",
+    *,
+    hlo: bool = False,
+    sizes: Mapping[str, int] | None = None,
+    **asked: bool,
+) -> Audit:
     """Audits a module without a program: compiles it for JAX's default backend, after the passes of `pipeline`.
 
-    `source` is text, bytecode or the bytes of `Exported.serialize()`. `hlo` says whether to compile with hlotag's HLO stage;
-    other options are those of `compile_and_audit`. Raises ParseError if the module cannot be parsed or compiled; PassError or
-    ArgumentError for a pass that fails or a wrong pipeline.
+    `source` is text, bytecode or the bytes of `Exported.serialize()`, with `sizes` of its symbolic dimensions. `hlo` says whether
+    to compile with hlotag's HLO stage; other options are those of `compile_and_audit`. Raises ParseError if the module cannot be
+    parsed or compiled; PassError or ArgumentError for a pass that fails or a wrong pipeline.
     """
     import jax
     from jaxlib.mlir import ir
 
-    source = module_in(source, filename)
+    source = module_to_compile(source, filename, sizes or {})
     text = source if source.startswith(BYTECODE_MAGIC) else source.decode(errors="replace")
     with _compat.runtime.ir_context():
         module = parse_module(text, filename)

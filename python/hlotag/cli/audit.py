@@ -82,6 +82,14 @@ def add_to(commands: terminal.Commands) -> None:
         default="",
         help="passes to run on the module first (default: none), or on a program (default: those of hlotag.enable())",
     )
+    add(
+        "--shape",
+        action="append",
+        default=[],
+        type=_size,
+        metavar="NAME=SIZE",
+        help="the size of a symbolic dimension of an export, b=8; may be repeated",
+    )
     add("--tags", action="store_true", help="list every tag: phase, operation, line, state, instruction and work")
     add(
         "--instructions",
@@ -110,12 +118,26 @@ def add_to(commands: terminal.Commands) -> None:
     add("--no-effects", action="store_true", help="do not compile the program without its tags, to compare effects")
     add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
     add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
+    _add_outputs(parser)
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags for conditions and files."""
+    add = parser.add_argument
     add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
     add("--baseline", metavar="FILE", help="exit with status 1 if a problem is worse than in this audit, written by --json")
     add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")
     add("--html", metavar="FILE", help="write the report as a page for a browser")
     add("--sarif", metavar="FILE", help="write the problems, or the worse ones, as SARIF, which code hosts show at source lines")
     add("--sources", nargs="?", const=".", metavar="DIR", help="quote lines of files below DIR (default: here) in the page")
+
+
+def _size(text: str) -> tuple[str, int]:
+    """Reads `b=8`."""
+    name, _, size = text.partition("=")
+    if not (name.isidentifier() and size.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected the name and size of a dimension, such as b=8")
+    return name, int(size)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -203,6 +225,9 @@ def _audit(args: argparse.Namespace) -> Audit:
 
     if args.module is not None and args.dump_dir is None:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
+    is_module = args.dump_dir is None and not args.file.endswith(_HLO) and not programs.is_named(args.file)
+    if args.shape and not is_module:
+        raise HlotagError(f"--shape is for the file of an export; {args.dump_dir or args.file} has its shapes")
     if args.dump_dir is not None or args.file.endswith(_HLO):
         return _audit_hlo(args)
 
@@ -215,6 +240,7 @@ def _audit(args: argparse.Namespace) -> Audit:
     return audit_module(
         *(source, name, args.pass_pipeline),
         xla_passes=args.xla_passes,
+        sizes=dict(args.shape),
         hlo=not args.no_hlo,
         compare=not args.no_effects,
         memory=_needs_memory(args),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hlotag.errors import ParseError
@@ -37,14 +37,43 @@ def module_in(source: bytes, filename: str) -> bytes:
 
     Raises ParseError if JAX cannot read the bytes.
     """
-    if not holds_artifact(source):
-        return source
+    return read_exported(source, filename).mlir_module_serialized if holds_artifact(source) else source
+
+
+def read_exported(source: bytes, filename: str) -> jax.export.Exported:
+    """Reads the bytes of `Exported.serialize()`. Raises ParseError if JAX cannot."""
     import jax.export
 
     try:
-        return jax.export.deserialize(bytearray(source)).mlir_module_serialized
+        return jax.export.deserialize(bytearray(source))
+    except ImportError as error:
+        raise ParseError(f"{filename}: jax.export needs {error.name}: pip install {error.name}") from error
     except Exception as error:
         raise ParseError(f"{filename}: jax.export.deserialize of jax {jax.__version__} cannot read it: {error!r}") from error
+
+
+def module_to_compile(source: bytes, filename: str, sizes: Mapping[str, int]) -> bytes:
+    """As `module_in`, with `sizes` of symbolic dimensions, which XLA cannot compile.
+
+    Raises ParseError if a size is missing or is of no dimension, or the sizes do not fit.
+    """
+    from hlotag import _compat
+
+    exported = read_exported(source, filename) if holds_artifact(source) else None
+    symbols = () if exported is None else _compat.modules.symbols_of(exported)
+    if unknown := [name for name in sizes if name not in symbols]:
+        has = f"has the symbolic dimensions {', '.join(symbols)}" if symbols else "is no export with symbolic dimensions"
+        raise ParseError(f"--shape {unknown[0]}={sizes[unknown[0]]}: {filename} {has}")
+    if missing := [name for name in symbols if name not in sizes]:
+        flags = " ".join(f"--shape {name}=8" for name in missing)
+        raise ParseError(f"{filename}: the size of {', '.join(missing)} is symbolic; give one to compile it for: {flags}")
+    if exported is None or not symbols:
+        return source if exported is None else exported.mlir_module_serialized
+    try:
+        return _compat.modules.with_sizes(exported, sizes)
+    except ValueError as error:
+        given = ", ".join(f"{name}={size}" for name, size in sizes.items())
+        raise ParseError(f"{filename}: the export cannot be compiled with {given}: {error}") from None
 
 
 def _run_on_lowered(lowered: jax.stages.Lowered, run: Callable[[Any], object]) -> Any:
