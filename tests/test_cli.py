@@ -60,6 +60,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("module.mlir").write_text(MODULE)
     Path("folder").mkdir()
+    for name in ("empty.mlir", "empty.txt"):
+        Path("folder", name).touch()
+    Path("folder/cut.bin").write_bytes(b"\x10\0\0")
     return tmp_path
 
 
@@ -144,6 +147,9 @@ WRONG = [
     ("hlotag audit module.mlir --module main", 2, "--module chooses from a folder"),
     ("hlotag audit --dump-dir folder --xla-passes", 2, "--xla-passes: only for what is compiled here; --dump-dir folder is HLO"),
     ("hlotag audit x.hlo --no-hlo --pass-pipeline=cse", 2, "--pass-pipeline, --no-hlo: only for what is compiled here; x.hlo"),
+    ("hlotag audit folder/empty.mlir", 2, "empty.mlir: the file is empty"),
+    ("hlotag audit folder/empty.txt", 2, "empty.txt: the file is empty"),
+    ("hlotag audit folder/cut.bin", 2, "zero byte at offset 1; a binary file that is cut"),
     ("hlotag audit --dump-dir folder", 2, "no module from before and after"),
     ("hlotag audit absent", 2, "hlotag audit: error: absent: No such file"),
     ("hlotag audit folder", 2, "hlotag audit: error: folder: Is a directory"),

@@ -221,6 +221,11 @@ def test_a_name_in_braces_that_no_pattern_has_is_an_error(field):
     Rule(scope="layer_*", **given)  # Text, as that of a sharding.
 
 
+def test_a_stage_shows_its_rules():
+    with hlotag.stage(rules=[Rule({"k": "v"}, op="sine")]) as stage:
+        assert 'rules=[{op = "sine", phase = "both", attrs = {"k" = "v"}}]' in repr(stage) and " at 0x" not in repr(stage)
+
+
 def test_repr_makes_an_equal_rule():
     for rule in (
         Rule({"k": 1}, op="sine"),

@@ -57,11 +57,18 @@ def _fewer(now: Findings, before: Findings) -> Iterator[Problem]:
             where = f"{phase} in {scope}" if scope else phase
             change = f"{had} to {tagged_now[place]}" if fewer > 0 else f"{there[place]} to {there_now[place]} with an instruction"
             missing.setdefault((key, value), []).append((max(fewer, without), f"{where} {change}"))
+    lines = _lines(before) | _lines(now)
     for (key, value), found in missing.items():
         why = f"Fewer tagged operations than in the baseline: {list_some([was for _, was in found])}."
         effect = f"{key}={value} covers less than before."
         advice = "Write a new baseline if the program is meant to be so."
-        yield Problem("fewer", f"{key}={value}", "", "", 0, sum(number for number, _ in found), why, effect, advice)
+        file, line = lines.get((key, value), ("", 0))
+        yield Problem("fewer", f"{key}={value}", "", file, line, sum(number for number, _ in found), why, effect, advice)
+
+
+def _lines(audit: Findings) -> dict[tuple[str, str], tuple[str, int]]:
+    """The first line with each key and value."""
+    return {(tag.key, tag.value): (tag.op.file, tag.op.line) for tag in reversed(audit.tags) if tag.op.file}
 
 
 def _place(tag: Tag) -> tuple[str, str, str, str]:

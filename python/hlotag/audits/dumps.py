@@ -138,6 +138,8 @@ def pass_name(what: str) -> str:
 
 def read(file: Path, *, is_own: bool = False) -> HloModule:
     """Reads a dump: a serialized `HloProto`, or HLO text. Raises ParseError if it is neither; one of this process is sound."""
+    if not file.stat().st_size:
+        raise ParseError(f"{file}: the file is empty; XLA was interrupted while it wrote it")
     if file.name.endswith(".pb"):
         from hlotag.hlo import proto
 

@@ -115,15 +115,15 @@ def add_to(commands: terminal.Commands) -> None:
         help="say what is computed, written, exchanged and in memory more or less than in this program, or in the JSON of its "
         "audit; by the names of --work or --memory",
     )
-    add("--no-effects", action="store_true", help="do not compile the program without its tags, to compare effects")
-    add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
-    add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
     _add_outputs(parser)
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags for conditions and files."""
+    """Adds the flags for the compilation, conditions and files."""
     add = parser.add_argument
+    add("--no-effects", action="store_true", help="do not compile the program without its tags, to compare effects")
+    add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
+    add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
     add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
     add("--baseline", metavar="FILE", help="exit with status 1 if a problem is worse than in this audit, written by --json")
     add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")

@@ -112,7 +112,7 @@ def _problem_of_characters(source: str | bytes) -> str:
         found = f"they begin with {source[:8]!r}" if source else "there are none"
         return f"the bytes are not MLIR bytecode, which begins with {BYTECODE_MAGIC!r}: {found}; pass text as str"
     if "\0" in source:  # ends the text for MLIR
-        return f"the text has a zero byte at offset {source.index(chr(0))}"
+        return f"the text has a zero byte at offset {source.index(chr(0))}; a binary file that is cut, or of another kind?"
     if broken := re.search("[\ud800-\udfff]", source):
         return f"the text has a lone surrogate, which UTF-8 cannot encode, at offset {broken.start()}"
     return ""

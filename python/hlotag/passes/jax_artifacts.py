@@ -49,7 +49,10 @@ def read_exported(source: bytes, filename: str) -> jax.export.Exported:
     except ImportError as error:
         raise ParseError(f"{filename}: jax.export needs {error.name}: pip install {error.name}") from error
     except Exception as error:
-        raise ParseError(f"{filename}: jax.export.deserialize of jax {jax.__version__} cannot read it: {error!r}") from error
+        raise ParseError(
+            f"{filename}: jax.export.deserialize of jax {jax.__version__} cannot read it; it is cut or damaged, or from a newer "
+            f"JAX: {error!r}"
+        ) from error
 
 
 def module_to_compile(source: bytes, filename: str, sizes: Mapping[str, int]) -> bytes:
@@ -59,6 +62,8 @@ def module_to_compile(source: bytes, filename: str, sizes: Mapping[str, int]) ->
     """
     from hlotag import _compat
 
+    if not source.strip():
+        raise ParseError(f"{filename}: the file is empty; write it again")
     exported = read_exported(source, filename) if holds_artifact(source) else None
     symbols = () if exported is None else _compat.modules.symbols_of(exported)
     if unknown := [name for name in sizes if name not in symbols]:

@@ -134,6 +134,10 @@ class RuleSet:
         self._applied: dict[Path, tuple[Applied, ...]] = {}
         self._by_frame: dict[tuple[str, Frame], tuple[tuple[int, Bindings], ...]] = {}
 
+    def __repr__(self) -> str:
+        """The rules, as their text."""
+        return f"[{', '.join(rule.text for rule in (*self.rules, *self.inserted.values()))}]"
+
     def _of_field(self, field: str) -> Iterator[tuple[int, _Pattern]]:
         return ((number, each) for number, each in enumerate(self._patterns) if each.field == field)
 
