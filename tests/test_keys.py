@@ -181,8 +181,11 @@ def test_a_key_like_a_known_one_warns_once_at_the_line_that_tags(write):
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        *[("must_fuse", "MUST_FUSE"), ("inlinable", "inlineable"), ("scheduling_group", "_scheduling_group_id")],
-        *((name, "") for name in ("layer", "block", "group", "tag", "k", "id", "name", "_scheduling_group_id")),
+        *[("must_fuse", "MUST_FUSE"), ("inlinable", "inlineable"), ("scheduling_group_id", "_scheduling_group_id")],
+        *(
+            (name, "")
+            for name in ("scheduling_group", "layer", "block", "group", "tag", "k", "id", "name", "_scheduling_group_id")
+        ),
     ],
 )
 def test_the_key_that_was_probably_meant(name, known):

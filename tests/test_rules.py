@@ -352,7 +352,7 @@ def test_a_rule_that_matched_nothing_is_logged(caplog):
 
 def test_a_key_in_a_file_of_rules_warns_at_the_files_line(tmp_path):
     path = tmp_path / "rules.toml"
-    path.write_text(f"{ONE_RULE}[[rule]]\nop = 'b'\nattrs = {{scheduling_group = 7}}\n")
+    path.write_text(f"{ONE_RULE}[[rule]]\nop = 'b'\nattrs = {{scheduling_group_id = 7}}\n")
     with pytest.warns(hlotag.KeyIgnoredWarning, match="did you mean '_scheduling_group_id'") as caught:
         hlotag.load_rules(path)
     assert (caught[0].filename, caught[0].lineno) == (str(path), 4)

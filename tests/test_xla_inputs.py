@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The forms of a program that can be compiled; other input is refused, and aborts nothing."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,6 +70,7 @@ INPUTS = {
     "Exported": exported,
     "Exported, its artifact": lambda: exported().mlir_module_serialized,
     "xla_computation": computation,
+    "a library's Lowered": lambda: SimpleNamespace(lowered=INPUTS["Lowered"]()),
 }
 
 

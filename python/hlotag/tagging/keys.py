@@ -120,10 +120,14 @@ def meant(name: str) -> str:
     return "" if name in _registered else _alike(name)
 
 
+# Keys of JAX's own functions that no compiler reads: that of `jax.experimental.scheduling_groups`.
+_OF_JAX = ("scheduling_group",)
+
+
 @functools.lru_cache(maxsize=4096)
 def _alike(name: str) -> str:
     free = {key.name.lower(): key.name for key in known_keys().values() if not key.reserved}
-    near = () if lookup(name) else difflib.get_close_matches(name.lower(), free, 1, _SIMILAR)
+    near = () if lookup(name) or name in _OF_JAX else difflib.get_close_matches(name.lower(), free, 1, _SIMILAR)
     return free[near[0]] if near else ""
 
 

@@ -119,6 +119,8 @@ def _check_functions(module: ir.Module) -> None:
 
 
 def _read(computation: Any) -> Program:
+    if isinstance(inner := getattr(computation, "lowered", None), jax.stages.Lowered):
+        computation = inner  # equinox.filter_jit wraps one.
     if isinstance(computation, str):
         return _read_text(computation)
     if isinstance(computation, bytes | bytearray | memoryview):
