@@ -139,6 +139,8 @@ WRONG = [
     ("hlotag opt absent", 1, "hlotag-opt: error: absent: No such file or directory"),
     ("hlotag opt module.mlir other.mlir", 1, "unexpected argument 'other.mlir'"),
     ("hlotag opt module.mlir --debug-origin", 1, "no such flag or pass: --debug-origin; did you mean --debug-origins?"),
+    ("hlotag opt module.mlir --mlir-timing", 1, "--mlir-timing: hlotag-opt has no such flag; mlir-opt has it"),
+    ("hlotag opt module.mlir --run-reproducer", 1, "the error that names a reproducer has the command"),
     ("hlotag opt module.mlir -o folder", 1, "hlotag-opt: error: folder: Is a directory"),
     ("hlotag opt module.mlir -o none/out", 1, "hlotag-opt: error: none: there is no such folder"),
     ("hlotag opt module.mlir --load-pass-plugin=module.mlir", 1, "module.mlir: "),
@@ -163,6 +165,27 @@ WRONG = [
     ("hlotag audit module.mlir --json none/a.json", 2, "none: there is no such folder"),
     ("hlotag audit module.mlir --html none/a.html", 2, "none/a.html: No such file"),
 ]
+
+
+PLUGIN = """
+import hlotag
+
+@hlotag.register_pass(name="my-own")
+def my_own(module):
+    "Does what I want."
+"""
+
+
+def test_help_lists_the_passes_of_a_plugin(folder, run_python):
+    Path("mine.py").write_text(PLUGIN)
+    code = "from hlotag.cli import opt_main; opt_main(['--load-pass-plugin=mine.py', '--help'])"
+    assert re.search(r"(?i)--my-own +does what I want", run_python(code).stdout)
+
+
+def test_the_module_is_printed_before_each_pass(folder, capsys):
+    assert opt_main(["module.mlir", "--canonicalize", "--hlotag-strip", "--mlir-print-ir-before-all"]) == 0
+    dumps = re.findall(r"IR Dump (\w+ \S+)", capsys.readouterr().err)
+    assert dumps == ["Before canonicalize", "Before hlotag-strip"]
 
 
 @pytest.mark.parametrize(("line", "status", "message"), WRONG, ids=[line for line, *_ in WRONG])

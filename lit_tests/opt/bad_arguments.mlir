@@ -9,7 +9,7 @@
 // PASS: error: unknown pass 'hlotag-srtip'; did you mean hlotag-strip?
 // OPTION: unknown option 'key' of hlotag-strip; its options: keys (list of strings)
 // FOREIGN: 'no-such-pass' does not refer to a registered pass
-// NESTED: MLIR rejects 'func.func(hlotag-strip)': {{.*}}
+// NESTED: MLIR's pass manager cannot read 'func.func(hlotag-strip)': {{.*}}
 // NESTED: hlotag's passes, and those registered with it, run on the top-level builtin.module
 // BOTH: error: use either --pass-pipeline or a flag for each pass
 // FILE: error: {{.*}}No such file

@@ -23,7 +23,10 @@ hlotag COMMAND --help has the flags of a command, with examples.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `hlotag` with the process's arguments, or others; returns the exit status."""
-    args, unknown = parser().parse_known_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    if status := terminal.run("hlotag-opt", 1, lambda: opt.load_plugins_for_help(given) or 0):
+        return status
+    args, unknown = parser().parse_known_args(given)
     if args.run is opt.run:
         args.passes = unknown
     elif unknown:

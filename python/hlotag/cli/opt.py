@@ -17,6 +17,7 @@ from hlotag.cli import programs, terminal
 from hlotag.errors import ArgumentError, Diagnostic, ParseError
 from hlotag.mlir import connection
 from hlotag.mlir.modules import BYTECODE_MAGIC, explain, new_context, to_bytecode, try_parse
+from hlotag.passes import syntax
 from hlotag.passes.jax_artifacts import module_in
 from hlotag.passes.pipeline import list_passes, pipeline_text, run_and_report
 
@@ -71,6 +72,7 @@ def add_to(commands: terminal.Commands) -> None:
 
 
 _SWITCHES = {
+    "--mlir-print-ir-before-all": "print the module before each pass",
     "--mlir-print-ir-after-all": "print the module after each pass",
     "--mlir-print-ir-after-change": "print the module after each pass that changed it",
     "--mlir-print-ir-after-failure": "print the module as a failing pass left it",
@@ -81,12 +83,39 @@ _SWITCHES = {
 }
 
 
+_OF_MLIR_OPT = "mlir-opt has it, and loads hlotag's passes as a plugin, which tools/mlir_opt.sh of hlotag's source builds"
+# Flags of mlir-opt that are no passes, and what to do instead.
+_INSTEAD = {
+    "verify-diagnostics": f"compare stderr, as with FileCheck; {_OF_MLIR_OPT}",
+    "mlir-timing": _OF_MLIR_OPT,
+    "mlir-print-ir-before": "--mlir-print-ir-before-all prints the module before each pass",
+    "mlir-print-ir-after": "--mlir-print-ir-after-all prints the module after each pass",
+    "show-dialects": "the dialects are those of JAX; --allow-unregistered-dialect accepts operations of others",
+    "run-reproducer": "the error that names a reproducer has the command that replays it",
+}
+
+
+def load_plugins_for_help(argv: Sequence[str]) -> None:
+    """Loads the passes of --load-pass-plugin if the command line asks for help, which lists them."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    early.add_argument("command", nargs="?")
+    early.add_argument("--load-pass-plugin", action="append", default=[])
+    early.add_argument("-h", "--help", action="store_true")
+    args, _ = early.parse_known_args(argv)
+    if args.command == "opt" and args.help:
+        _load_plugins(args.load_pass_plugin)
+
+
+def _load_plugins(files: Sequence[str]) -> None:
+    for file in files:
+        if not file.endswith(".py"):
+            raise ArgumentError(f"{file}: not a Python file; passes of your own are registered by hlotag.register_pass")
+        programs.load_passes(file)
+
+
 def run(args: argparse.Namespace) -> int:
     """Runs the command; `args.passes` has the flags that are passes."""
-    for plugin in args.load_pass_plugin:
-        if not plugin.endswith(".py"):
-            raise ArgumentError(f"{plugin}: not a Python file; passes of your own are registered by hlotag.register_pass")
-        programs.load_passes(plugin)
+    _load_plugins(args.load_pass_plugin)
     pipeline = _pipeline_of(args.pass_pipeline, args.passes, list(args.parser._option_string_actions))
     connection.ensure()
     filename = terminal.STDIN if args.file == "-" else args.file
@@ -112,6 +141,8 @@ def _pipeline_of(text: str | None, flags: Sequence[str], options: Sequence[str])
         match = _PASS_FLAG.fullmatch(flag)
         if match is None:
             raise ArgumentError(f"unexpected argument {flag!r}; one file and flags are expected")
+        if instead := _INSTEAD.get(match["name"]):
+            raise ArgumentError(f"--{match['name']}: hlotag-opt has no such flag; {instead}")
         if meant := did_you_mean(f"--{match['name']}", options, 0.85):
             raise ArgumentError(f"no such flag or pass: --{match['name']}{meant}")
         elements.append(f"{match['name']}{{{match['options']}}}" if match["options"] else match["name"])
@@ -145,7 +176,7 @@ def _result(args: argparse.Namespace, source: str | bytes, filename: str, pipeli
         module, diagnostics = try_parse(source)
         ok = module is not None
         if module is not None:
-            observe = _observer(args, module)
+            observe = _observer(args, module, [element.foreign or element.name for element in syntax.parse(pipeline)])
             with redirect_stdout(sys.stderr):
                 done = run_and_report(module, pipeline, source=filename, debug_origins=args.debug_origins, observe=observe)
             ok, diagnostics = done.ok, done.diagnostics
@@ -160,11 +191,19 @@ def _report(diagnostics: Sequence[Diagnostic], source: str, filename: str) -> No
         terminal.say(explain(diagnostic, source, filename))
 
 
-def _observer(args: argparse.Namespace, module: ir.Module) -> Observer | None:
-    """Prints the module to stderr after the passes that the flags name."""
-    if not (args.mlir_print_ir_after_all or args.mlir_print_ir_after_change or args.mlir_print_ir_after_failure):
+def _observer(args: argparse.Namespace, module: ir.Module, passes: Sequence[str]) -> Observer | None:
+    """Prints the module to stderr before and after the passes that the flags name."""
+    flags = (args.mlir_print_ir_before_all, args.mlir_print_ir_after_all)
+    if not any((*flags, args.mlir_print_ir_after_change, args.mlir_print_ir_after_failure)):
         return None
     last = to_bytecode(module)
+    following = iter(passes)
+
+    def dump_before(module: ir.Module) -> None:
+        if args.mlir_print_ir_before_all and (name := next(following, None)) is not None:
+            _dump(args, f"Before {name}", module)
+
+    dump_before(module)
 
     def observe(element: Element, module: ir.Module, ok: bool) -> None:
         nonlocal last
@@ -172,10 +211,16 @@ def _observer(args: argparse.Namespace, module: ir.Module) -> Observer | None:
         asked = args.mlir_print_ir_after_change and last != before if ok else args.mlir_print_ir_after_failure
         if asked or args.mlir_print_ir_after_all:
             outcome = "" if ok else " Failed"
-            print(f"// -----// IR Dump After {element.foreign or element.name}{outcome} //----- //", file=sys.stderr)
-            print(_text(args, module), file=sys.stderr)
+            _dump(args, f"After {element.foreign or element.name}{outcome}", module)
+        if ok:
+            dump_before(module)
 
     return observe
+
+
+def _dump(args: argparse.Namespace, when: str, module: ir.Module) -> None:
+    print(f"// -----// IR Dump {when} //----- //", file=sys.stderr)
+    print(_text(args, module), file=sys.stderr)
 
 
 def _text(args: argparse.Namespace, module: ir.Module) -> str:

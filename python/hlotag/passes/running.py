@@ -167,7 +167,7 @@ def _manager(element: Element, module: ir.Module, verify: bool) -> Any:
         hint = did_you_mean(element.foreign, syntax.known_passes(), 0.8)
         if any(name in element.foreign for name in syntax.known_passes()):
             hint = "\nhlotag's passes, and those registered with it, run on the top-level builtin.module"
-        raise ArgumentError(f"MLIR rejects '{element.foreign}': {str(error).rstrip()}{hint}") from None
+        raise ArgumentError(f"MLIR's pass manager cannot read '{element.foreign}': {str(error).rstrip()}{hint}") from None
     manager.enable_verifier(verify)
     return manager
 
