@@ -101,8 +101,8 @@ def test_a_baseline_finds_what_became_slower(tmp_path, capsys):
 def test_two_programs_are_compared_in_turns(capsys):
     for name, size in (("old", 64), ("new", 1024)):  # Two checkouts, with modules of the same name.
         Path(name).mkdir()
-        Path(name, "model.py").write_text(STEP.replace("jnp.ones((64, 64))", f"jnp.ones(({size}, {size}))"))
-        Path(name, "train.py").write_text("print('loading')\nfrom model import step")
+        Path(name, "model_of_both_profiles.py").write_text(STEP.replace("jnp.ones((64, 64))", f"jnp.ones(({size}, {size}))"))
+        Path(name, "train.py").write_text("print('loading')\nfrom model_of_both_profiles import step")
     command = ["profile", "new/train.py:step", "--against", "old/train.py:step", "--steps", "16"]
     assert main([*command, "--json", "p.json"]) == 1
     err = capsys.readouterr().err

@@ -157,12 +157,12 @@ def step():
 def test_programs_of_two_checkouts_share_no_modules(tmp_path, monkeypatch, capsys):
     for name, further in (("old", ""), ("new", " @ x")):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "model.py").write_text(PROGRAM % further)
-        (tmp_path / name / "train.py").write_text("print('loading')\nfrom model import step")
+        (tmp_path / name / "model_of_both.py").write_text(PROGRAM % further)
+        (tmp_path / name / "train.py").write_text("print('loading')\nfrom model_of_both import step")
     monkeypatch.chdir(tmp_path)
     assert main(["audit", "new/train.py:step", "--against", "old/train.py:step"]) == 0
     assert "part=a, backward" in capsys.readouterr().out
-    (tmp_path / "old" / "model.py").write_text("raise ValueError('planted')")
+    (tmp_path / "old" / "model_of_both.py").write_text("raise ValueError('planted')")
     assert main(["audit", "new/train.py:step", "--against", "old/train.py:step"]) == 2
     assert "--against old/train.py:step: its audit failed" in capsys.readouterr().err
 

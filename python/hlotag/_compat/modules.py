@@ -97,9 +97,10 @@ def with_sizes(exported: jax.export.Exported, sizes: Mapping[str, int]) -> bytes
     from jax.export import is_symbolic_dim
 
     def struct(aval: Any) -> jax.ShapeDtypeStruct:
-        shape = [size._evaluate(sizes) if is_symbolic_dim(size) else size for size in aval.shape]
+        shape = [size._evaluate(env) if is_symbolic_dim(size) else size for size in aval.shape]
         return jax.ShapeDtypeStruct(shape, aval.dtype)
 
+    env: Any = dict(sizes)
     args, kwargs = jax.tree.unflatten(exported.in_tree, map(struct, exported.in_avals))
     lowered: Any = jax.jit(exported.call).lower(*args, **kwargs).compiler_ir()
     refined = mlir.refine_polymorphic_shapes(lowered)
