@@ -5,8 +5,8 @@
 #include "trace_binds.h"
 
 #include "hlotag/analysis/name_path.h"
+#include "hlotag/analysis/pattern.h"
 #include "hlotag/analysis/provenance.h"
-#include "hlotag/analysis/scope_pattern.h"
 #include "hlotag/capi/table.h"
 #include "hlotag/ir/nesting.h"
 #include "hlotag/pass/run.h"
@@ -195,6 +195,30 @@ void bindAnalyses(nb::module_ &m) {
       "The scopes in a name of JAX's, and the phase: empty if not differentiated.");
   m.def("provenance", &provenance, nb::arg("module"),
         "The origin of each operation: (scope, phase, file, line).");
+  m.def("names_in", &analysis::namesIn, nb::arg("pattern"), "The names in braces in a pattern.");
+  m.def("why_no_pattern", &analysis::whyNoPattern, nb::arg("pattern"), nb::kw_only(),
+        nb::arg("binds_names"), "Why a text is no pattern; empty if it is one.");
+  m.def("matches_op", &analysis::matchesOp, nb::arg("pattern"), nb::arg("name"),
+        "Whether a pattern matches an operation's name, with or without its dialect.");
+  using analysis::TextPattern;
+  auto textsOf = [](const std::optional<analysis::Bindings> &match) {
+    return match ? nb::object(nb::tuple(nb::cast(*match))) : nb::none();
+  };
+  nb::class_<TextPattern>(m, "TextPattern", "A pattern of a whole text.")
+      .def(nb::init<std::string_view>(), nb::arg("pattern"))
+      .def(
+          "match",
+          [textsOf](const TextPattern &self, std::string_view text) {
+            return textsOf(self.match(text));
+          },
+          nb::arg("text"), "The texts of names if the pattern matches; else None.")
+      .def(
+          "match_source",
+          [textsOf](const TextPattern &self, std::string_view file, int line, int column) {
+            return textsOf(self.matchSource(file, line, column));
+          },
+          nb::arg("file"), nb::arg("line"), nb::arg("column"),
+          "As `match`, for a file with or without line and column, or the end of its path.");
   using analysis::ScopePattern;
   nb::class_<ScopePattern>(m, "ScopePattern", "A pattern of successive elements of a scope path.")
       .def(nb::init<std::string_view>(), nb::arg("pattern"))

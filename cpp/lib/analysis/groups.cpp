@@ -225,13 +225,13 @@ private:
         groups.insert(group.str());
     }
     conflicts.push_back(
-        {at,
-         ir::concat({quote(at), " and the ", name, groups.size() > 1 ? " groups " : " group ",
-                     ir::join(groups, ", "), " depend on each other, from ",
-                     quoteAt(ops_[cycle.front()]), " to ", quoteAt(ops_[cycle.back()]),
-                     (". XLA runs a group as a whole, with calls inlined, and GPU's compiler refuses this: tag "
-                      "what is between the members too, or give later members and other calls "
-                      "of one function another value")})});
+        {at, ir::concat({quote(at), " and the ", name, groups.size() > 1 ? " groups " : " group ",
+                         ir::join(groups, ", "), " depend on each other, from ",
+                         quoteAt(ops_[cycle.front()]), " to ", quoteAt(ops_[cycle.back()]),
+                         (". XLA runs a group as a whole, with calls inlined, and GPU's compiler "
+                          "refuses this: tag "
+                          "what is between the members too, or give later members and other calls "
+                          "of one function another value")})});
   }
 
   /// Reports groups of which only some members ask for an order.

@@ -9,48 +9,37 @@
 
 namespace hlotag::analysis {
 
-using ir::globMatch;
-
 namespace {
 
-/// Anchors `pattern` at a `/`. Removes leading `**/`, which every pattern implies.
-std::string anchor(std::string_view pattern) {
-  while (ir::startsWith(pattern, "**/"))
-    pattern.remove_prefix(3);
-  return "*/" + std::string(pattern);
-}
-
-bool matchesSource(const std::string &pattern, const Subject &subject) {
+std::optional<Bindings> matchSource(const TextPattern &pattern, const Subject &subject) {
   if (subject.file.empty())
-    return false;
-  // The leading slash lets a pattern without a directory match the end of the path.
-  std::string text = "/" + std::string(subject.file);
-  auto matches = [&] {
-    return globMatch(anchor(pattern), text) || globMatch(pattern, std::string_view(text).substr(1));
-  };
-  if (matches())
-    return true;
-  text += ":" + std::to_string(subject.line);
-  if (matches())
-    return true;
-  text += ":" + std::to_string(subject.column);
-  return matches();
+    return std::nullopt;
+  return pattern.matchSource(subject.file, subject.line, subject.column);
 }
 
-std::string readPattern(const Field &field) {
+/// Reads the pattern of a field, if it is one. Returns whether it is.
+bool readPattern(Patterns &patterns, std::string_view name, const Field &field) {
+  if (name != "op" && name != "scope" && name != "source" && name != "function")
+    return false;
   std::string text = field.text();
   if (text.empty())
     field.fail("must not be empty");
-  return text;
+  if (std::string why = whyNoPattern(text, name != "op"); !why.empty())
+    field.fail(why);
+  if (name == "op")
+    patterns.op = text;
+  else if (name == "scope")
+    patterns.scope = text;
+  else
+    (name == "source" ? patterns.source : patterns.function).emplace(text);
+  return true;
 }
 
 Patterns readPatterns(const Field &fields) {
   Patterns patterns;
   for (ir::NamedAttribute entry : fields.dictionary()) {
     Field field = fields[entry.name.str()];
-    if (std::optional<std::string> *pattern = patterns.field(entry.name.str()))
-      *pattern = readPattern(field);
-    else
+    if (!readPattern(patterns, entry.name.str(), field))
       field.fail("is an unknown field; fields are op, scope, source, function");
   }
   return patterns;
@@ -87,9 +76,9 @@ Rule readRule(MlirContext context, const std::string &name, const Field &fields)
   for (ir::NamedAttribute entry : fields.dictionary()) {
     std::string_view name = entry.name.str();
     Field field = fields[name];
-    if (std::optional<std::string> *pattern = rule.patterns.field(name))
-      *pattern = readPattern(field);
-    else if (name == "unless")
+    if (readPattern(rule.patterns, name, field))
+      continue;
+    if (name == "unless")
       for (const Field &clause : field.elements())
         rule.unless.push_back(readPatterns(clause));
     else if (name == "at")
@@ -114,25 +103,11 @@ Rule readRule(MlirContext context, const std::string &name, const Field &fields)
 
 } // namespace
 
-bool matchesOp(std::string_view pattern, std::string_view name) {
-  size_t dot = name.find('.');
-  return globMatch(pattern, name) ||
-         (dot != std::string_view::npos && globMatch(pattern, name.substr(dot + 1)));
-}
-
-std::optional<std::string> *Patterns::field(std::string_view name) {
-  return name == "op"         ? &op
-         : name == "scope"    ? &scope
-         : name == "source"   ? &source
-         : name == "function" ? &function
-                              : nullptr;
-}
-
 bool Patterns::match(const Subject &subject) const {
   return (!op || matchesOp(*op, subject.opName)) &&
-         (!function || globMatch(*function, subject.function)) &&
+         (!function || function->match(subject.function)) &&
          (!scope || subject.scopes.match(*scope, subject.scope)) &&
-         (!source || matchesSource(*source, subject));
+         (!source || matchSource(*source, subject));
 }
 
 bool Rule::mayMatch(std::string_view opName) const {
@@ -153,16 +128,24 @@ bool Rule::matchesPatterns(const Subject &subject) const {
 
 ir::DictionaryAttr Rule::bind(MlirContext context, ir::DictionaryAttr entries,
                               const Subject &subject) const {
-  const Bindings *bindings =
-      patterns.scope ? subject.scopes.match(*patterns.scope, subject.scope) : nullptr;
-  if (!bindings || bindings->empty() || entries.empty())
+  Bindings bindings;
+  auto add = [&](const Bindings &more) {
+    bindings.insert(bindings.end(), more.begin(), more.end());
+  };
+  if (patterns.scope)
+    add(*subject.scopes.match(*patterns.scope, subject.scope));
+  if (patterns.source)
+    add(*matchSource(*patterns.source, subject));
+  if (patterns.function)
+    add(*patterns.function->match(subject.function));
+  if (bindings.empty() || entries.empty())
     return entries;
   std::vector<ir::NamedAttribute> bound;
   for (ir::NamedAttribute entry : entries) {
     auto text = ir::dynCast<ir::StringAttr>(entry.value);
     ir::Attribute value = entry.value;
     if (text)
-      value = ir::StringAttr::get(context, substitute(std::string(text.value()), *bindings));
+      value = ir::StringAttr::get(context, substitute(std::string(text.value()), bindings));
     bound.push_back({entry.name, value});
   }
   return ir::DictionaryAttr::get(context, bound);

@@ -3,7 +3,7 @@
 // Which operations does a rule select, and which entries does it give them?
 #pragma once
 
-#include "hlotag/analysis/scope_pattern.h"
+#include "hlotag/analysis/pattern.h"
 #include "hlotag/ir/ir.h"
 
 #include <optional>
@@ -27,15 +27,11 @@ struct Subject {
   bool isRematted = false; ///< recomputed by jax.checkpoint
 };
 
-/// Returns whether `pattern` stands for an operation's name, with or without its dialect.
-bool matchesOp(std::string_view pattern, std::string_view name);
-
 /// Patterns that an operation matches together. A missing one matches everything.
 struct Patterns {
-  std::optional<std::string> op, scope, source, function;
+  std::optional<std::string> op, scope;
+  std::optional<TextPattern> source, function;
 
-  /// The pattern of the field `name`; null if there is no such field.
-  std::optional<std::string> *field(std::string_view name);
   bool match(const Subject &subject) const;
 };
 
@@ -63,7 +59,7 @@ struct Rule {
   /// Whether the operation's phase decides what it gets.
   bool dependsOnPhase() const { return phase != Phase::Both || grad != attrs || remat != grad; }
   /// Returns `entries`, the rule's own, with the names in braces replaced by the text that they
-  /// match in the scope of `subject`, which the rule matches.
+  /// match in `subject`, which the rule matches.
   ir::DictionaryAttr bind(MlirContext context, ir::DictionaryAttr entries,
                           const Subject &subject) const;
 };

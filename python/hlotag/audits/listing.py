@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from hlotag._core import ScopePattern
+from hlotag._core import ScopePattern, TextPattern
 from hlotag._util.arguments import did_you_mean
 from hlotag.audits.grouping import TAG, Values, leave_out_libraries, list_keys, read_values
 from hlotag.audits.model import Findings, Instruction, Op
 from hlotag.errors import ArgumentError
-from hlotag.tagging.scope_patterns import bind_source, matches
 
 ORDERS = ("work", "program", "schedule")
 LISTED_COLUMNS = ("instruction", "opcode", "fusion", "operation", "phase", "source", "scope", "tags", "flops", "bytes", "runs")
@@ -86,18 +85,19 @@ def _condition(text: str, names: Collection[str], keys: Collection[str]) -> Call
     if name == "scope":
         scope = ScopePattern(pattern)
         return lambda each: scope.advance(0, each.instruction.scope)[1] is not None
+    whole = TextPattern(pattern)
     if name == "source":
-        return lambda each: each.op is not None and bind_source(pattern, each.op.file, each.op.line, 0) is not None
+        return lambda each: each.op is not None and whole.match_source(each.op.file, each.op.line, 0) is not None
     fields: dict[str, Callable[[Listed], str]] = {
         "phase": lambda each: each.instruction.phase,
         "opcode": lambda each: each.instruction.opcode,
         "operation": lambda each: each.op.name.rpartition(".")[2] if each.op else "",
     }
     if name in fields:
-        return lambda each: matches(pattern, fields[name](each))
+        return lambda each: whole.match(fields[name](each)) is not None
     key = name.removeprefix(TAG)
     if key not in keys:
         known = [*keys, "scope", "source", *fields]
         meant = did_you_mean(key, [*known, *names]) or f"; choose from {', '.join(known)}, or name an instruction"
         raise ArgumentError(f"{text!r}: no instruction and no key of a tag has this name{meant}")
-    return lambda each: key in each.tags and matches(pattern, each.tags[key])
+    return lambda each: key in each.tags and whole.match(each.tags[key]) is not None

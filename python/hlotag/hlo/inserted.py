@@ -7,15 +7,14 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hlotag._core import ScopePattern
+from hlotag._core import ScopePattern, TextPattern
 from hlotag._util.groups import group
 from hlotag.hlo import opcodes
 from hlotag.hlo.join import join
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins, place_of
 from hlotag.tagging import keys
-from hlotag.tagging.rules import Rule, bind_names
-from hlotag.tagging.scope_patterns import Bindings, bind_source, matches
+from hlotag.tagging.rules import Bindings, Rule, bind_names
 
 Ids = tuple[int, ...]
 
@@ -148,10 +147,10 @@ class InsertedRules:
         """
         entries: dict[str, str] = {}
         for name, rule in self._rules.items():
-            bindings = _match(rule.patterns(), collective)
+            bindings = _bind(rule.patterns(), collective)
             if bindings is None or rule.phase not in ("both", "forward" if collective.phase == "forward" else "backward"):
                 continue
-            if any(_match(clause, collective) is not None for clause in rule.clauses()):
+            if any(_bind(clause, collective) is not None for clause in rule.clauses()):
                 continue
             self.matched.add(name)
             entries |= {key: text for key, text in bind_names(name, rule.texts(), bindings).items() if text is not None}
@@ -163,11 +162,11 @@ def _combine(key: str, values: list[str]) -> str:
     return values[0] if keys.is_of_one_place(key) else ",".join(sorted(set(values)))
 
 
-def _match(patterns: Mapping[str, str], collective: Inserted) -> Bindings | None:
+def _bind(patterns: Mapping[str, str], collective: Inserted) -> Bindings | None:
     """The texts of the names in patterns, if all stand for a collective."""
-    if "op" in patterns and not matches(patterns["op"], collective.opcode):
+    if "op" in patterns and TextPattern(patterns["op"]).match(collective.opcode) is None:
         return None
-    of_source = bind_source(patterns["source"], *collective.source) if "source" in patterns else ()
+    of_source = TextPattern(patterns["source"]).match_source(*collective.source) if "source" in patterns else ()
     of_scope: Bindings | None = ()
     if "scope" in patterns:
         of_scope = ScopePattern(patterns["scope"]).advance(0, collective.scope)[1] if collective.scope else None

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
+from hlotag._core import matches_op
 from hlotag.tagging.keys import as_text
 from hlotag.tagging.matching import Applied, RuleSet
-from hlotag.tagging.scope_patterns import matches_op
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir

@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hlotag._core import ScopePattern
+from hlotag._core import ScopePattern, TextPattern
 from hlotag._util.forks import free_in_children
 from hlotag.tagging.matched import Report
-from hlotag.tagging.rules import Rule, bind_names
-from hlotag.tagging.scope_patterns import Bindings, bind, bind_source
+from hlotag.tagging.rules import Bindings, Rule, bind_names
 
 # A frame of user code: file, line, column.
 Frame = tuple[str, int, int]
@@ -123,6 +122,7 @@ class RuleSet:
         self._matched = set[str]()  # The names of the rules that ever matched.
         self._patterns = tuple(_patterns_of(rules))
         self._scopes = {n: ScopePattern(each.text) for n, each in self._of_field("scope")}
+        self._texts = {n: TextPattern(each.text) for n, each in enumerate(self._patterns)}
         self.has_ops = any(self._of_field("op"))
         self.has_frames = any(self._of_field("source")) or any(self._of_field("caller"))
         # By rule: the patterns of its fields and of each clause, those of operations apart.
@@ -160,8 +160,8 @@ class RuleSet:
     def enter_function(self, path: Path, *names: str) -> Path:
         """The path within a jitted function."""
         met, depth = dict(path.met), path.calls + 1
-        for number, pattern in self._of_field("function"):
-            if found := [bindings for name in names if (bindings := bind(pattern.text, name)) is not None]:
+        for number, _ in self._of_field("function"):
+            if found := [bindings for name in names if (bindings := self._texts[number].match(name)) is not None]:
                 met[number] = depth, found[0]
         return dataclasses.replace(path, met=tuple(sorted(met.items())), calls=depth)
 
@@ -181,7 +181,7 @@ class RuleSet:
     def _at_frame(self, field: str, frame: Frame) -> tuple[tuple[int, Bindings], ...]:
         """The patterns of a field that stand for a line, with the text of their names."""
         if (field, frame) not in self._by_frame:
-            found = ((number, bind_source(pattern.text, *frame)) for number, pattern in self._of_field(field))
+            found = ((number, self._texts[number].match_source(*frame)) for number, _ in self._of_field(field))
             self._by_frame[field, frame] = tuple((number, bindings) for number, bindings in found if bindings is not None)
         return self._by_frame[field, frame]
 

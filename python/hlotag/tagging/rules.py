@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from hlotag._core import names_in, why_no_pattern
 from hlotag._util.arguments import check_choice, check_flag, check_text, did_you_mean, show
 from hlotag.errors import TagError
 from hlotag.tagging import keys
-from hlotag.tagging.scope_patterns import Bindings, captures_in, check_pattern, substitute
 
 PATTERNS = ("op", "scope", "source", "function", "caller")
 _PHASES = ("forward", "backward", "both")
 # What a rule for inserted collectives has no use for.
 _OF_THE_PROGRAM = ("function", "caller", "grad", "remat")
 Entries = Mapping[str, str | None]
+Bindings = tuple[tuple[str, str], ...]
+"""The text that each name in braces stands for."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,7 +126,7 @@ class Rule:
 
     def captures(self) -> tuple[str, ...]:
         """The names in braces of the patterns."""
-        return tuple(name for field in PATTERNS[1:] for name in captures_in(getattr(self, field) or ""))
+        return tuple(name for field in PATTERNS[1:] for name in names_in(getattr(self, field) or ""))
 
     def clauses(self) -> tuple[dict[str, str], ...]:
         """The patterns of `unless`: an operation that matches all of a clause is excluded."""
@@ -135,7 +137,7 @@ class Rule:
             check_fields("rule field 'unless': ", clause, PATTERNS)
             for name, pattern in clause.items():
                 _check_pattern(f"rule field 'unless': field {name!r}", name, pattern)
-                if captures_in(pattern):
+                if names_in(pattern):
                     raise TagError(f"rule field 'unless': a name in braces has no meaning in {pattern!r}; write *")
         return tuple(dict(clause) for clause in given if clause)
 
@@ -191,7 +193,10 @@ def bind_names(rule: str, entries: Entries, bindings: Bindings) -> dict[str, str
     """
     made: dict[str, str | None] = {}
     for key, text in entries.items():
-        made[key] = new = None if text is None else substitute(text, bindings)
+        new = text
+        for name, value in bindings:
+            new = None if new is None else new.replace(f"{{{name}}}", value)
+        made[key] = new
         if new is not None and new != text:
             try:
                 keys.check(key, new)
@@ -212,7 +217,8 @@ def _check_pattern(where: str, name: str, pattern: Any) -> None:
     if not isinstance(pattern, str) or not pattern:
         raise TagError(f"{where} must be a non-empty string, got {show(pattern)}")
     check_text(where, pattern, TagError)
-    check_pattern(name, pattern)
+    if why := why_no_pattern(pattern, binds_names=name != "op"):
+        raise TagError(f"rule field {name!r}: {why}")
 
 
 def _check_entries(attrs: Mapping[str, Any], captures: tuple[str, ...]) -> dict[str, str]:
@@ -224,7 +230,7 @@ def _check_entries(attrs: Mapping[str, Any], captures: tuple[str, ...]) -> dict[
     texts: dict[str, str] = {}
     for key, value in attrs.items():
         texts[key] = text = keys.text_of_entry(key, value)
-        if captures and (unbound := [name for name in captures_in(text) if name not in captures]):
+        if captures and (unbound := [name for name in names_in(text) if name not in captures]):
             bound = ", ".join(f"{{{name}}}" for name in captures)
             raise TagError(f"{key}={text!r}: no pattern of the rule has the name {{{unbound[0]}}}; its patterns have {bound}")
         if not any(f"{{{name}}}" in text for name in captures):

@@ -1,11 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hlotag/analysis/scope_pattern.h"
+#include "hlotag/analysis/pattern.h"
 
 #include "hlotag/ir/support.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace hlotag::analysis {
+
+namespace {
+
+/// Returns `pattern` without leading `**/`, which every pattern of a path implies.
+std::string_view withoutStars(std::string_view pattern) {
+  while (ir::startsWith(pattern, "**/"))
+    pattern.remove_prefix(3);
+  return pattern;
+}
+
+/// Returns the length of the name in braces that `text` begins with; 0 if there is none.
+size_t nameLength(std::string_view text) {
+  size_t end = text.find('}');
+  auto isDigit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  auto isWord = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  if (text.empty() || text[0] != '{' || end == text.npos || end == 1 || isDigit(text[1]))
+    return 0;
+  return std::all_of(text.begin() + 1, text.begin() + ptrdiff_t(end), isWord) ? end + 1 : 0;
+}
+
+} // namespace
 
 /// Removes the first character from `text`, and returns it.
 static std::string_view takeCharacter(std::string_view &text) {
@@ -14,18 +36,18 @@ static std::string_view takeCharacter(std::string_view &text) {
   return character;
 }
 
-ScopePattern::ScopePattern(std::string_view pattern) {
-  while (ir::startsWith(pattern, "**/"))
-    pattern.remove_prefix(3);
-  while (pattern.size() > 3 && ir::endsWith(pattern, "/**"))
+ScopePattern::ScopePattern(std::string_view pattern, bool isWhole) {
+  if (!isWhole)
+    pattern = withoutStars(pattern);
+  while (!isWhole && pattern.size() > 3 && ir::endsWith(pattern, "/**"))
     pattern.remove_suffix(3);
   while (!pattern.empty()) {
-    size_t end = pattern[0] == '{' ? pattern.find('}') : std::string_view::npos;
-    if (end == std::string_view::npos) {
+    size_t length = nameLength(pattern);
+    if (!length) {
       tokens_.push_back({std::string(takeCharacter(pattern)), {}});
     } else {
-      tokens_.push_back({{}, std::string(pattern.substr(1, end - 1))});
-      pattern.remove_prefix(end + 1);
+      tokens_.push_back({{}, std::string(pattern.substr(1, length - 2))});
+      pattern.remove_prefix(length);
     }
   }
   tokens_.push_back({"/", {}}); // the end of an element
@@ -38,21 +60,27 @@ ScopePattern::State ScopePattern::numberOf(Reached reached) {
     return known->second;
   const auto &[threads, match] = known->first;
   states_.push_back({&threads, {}});
-  if (match) {
-    Bindings &bindings = states_.back().match.emplace();
-    for (const Bound *bound = *match; bound; bound = bound->before)
-      bindings.emplace_back(tokens_[bound->token].name, bound->text);
-    std::reverse(bindings.begin(), bindings.end());
-  }
+  if (match)
+    states_.back().match = textsOf(*match);
   return known->second;
+}
+
+Bindings ScopePattern::textsOf(const Bound *last) const {
+  Bindings bindings;
+  for (const Bound *bound = last; bound; bound = bound->before)
+    bindings.emplace_back(tokens_[bound->token].name, bound->text);
+  std::reverse(bindings.begin(), bindings.end());
+  return bindings;
 }
 
 /// Reads the text of elements. Two threads at one token differ in what they have bound only, so the
 /// first one is enough.
 class ScopePattern::Reader {
 public:
-  Reader(ScopePattern &pattern, const std::vector<Thread> &threads, std::string_view text)
-      : pattern_(pattern), text_(text), seen_(2 * (pattern.tokens_.size() + 1)) {
+  /// `isWhole`: the pattern is for all of the text, and not for some of its elements.
+  Reader(ScopePattern &pattern, const std::vector<Thread> &threads, std::string_view text,
+         bool isWhole = false)
+      : pattern_(pattern), text_(text), isWhole_(isWhole), seen_(2 * (pattern.tokens_.size() + 1)) {
     for (const auto &[token, bound] : threads) {
       size_t text = bound ? texts_.size() : kNone;
       if (bound)
@@ -98,9 +126,13 @@ private:
       return;
     auto isEnded = [&](const Place &place) { return place.token == pattern_.tokens_.size(); };
     auto ended = std::find_if(threads_.begin(), threads_.end(), isEnded);
-    match_ = ended == threads_.end() ? match_ : ended->texts;
+    if (ended != threads_.end())
+      match_ = ended->texts;
+    else if (isWhole_)
+      match_.reset();
     threads_.erase(std::remove_if(threads_.begin(), threads_.end(), isEnded), threads_.end());
-    add({0, kNone});
+    if (!isWhole_)
+      add({0, kNone});
   }
 
   /// Adds the threads that `place` becomes by `character`.
@@ -149,6 +181,7 @@ private:
 
   ScopePattern &pattern_;
   std::string_view text_;
+  bool isWhole_;
   size_t at_ = 0; // of the next character in `text_`
   std::vector<Place> threads_;
   std::vector<Text> texts_;
@@ -159,6 +192,72 @@ private:
 
 ScopePattern::State ScopePattern::next(State before, std::string_view elements) {
   return numberOf(Reader(*this, *states_[before].threads, elements).run());
+}
+
+TextPattern::TextPattern(std::string_view pattern) : text_(pattern) {
+  if (!namesIn(pattern).empty())
+    named_.emplace(pattern, /*isWhole=*/true);
+}
+
+std::optional<Bindings> TextPattern::match(std::string_view text) const {
+  if (!named_)
+    return ir::globMatch(text_, text) ? std::optional(Bindings()) : std::nullopt;
+  const auto &start = *named_->states_[0].threads;
+  ScopePattern::Reached reached = ScopePattern::Reader(*named_, start, text, true).run();
+  std::optional<Bindings> found;
+  if (reached.second)
+    found = named_->textsOf(*reached.second);
+  named_->bound_.clear(); // No state refers to these.
+  return found;
+}
+
+std::optional<Bindings> TextPattern::matchSource(std::string_view file, int line,
+                                                 int column) const {
+  TextPattern whole(withoutStars(text_)), end("*/" + std::string(withoutStars(text_)));
+  std::string text(file);
+  for (const std::string &more :
+       {std::string(), ":" + std::to_string(line), ":" + std::to_string(column)}) {
+    text += more;
+    if (std::optional<Bindings> found = whole.match(text))
+      return found;
+    if (std::optional<Bindings> found = end.match("/" + text))
+      return found;
+  }
+  return std::nullopt;
+}
+
+bool matchesOp(std::string_view pattern, std::string_view name) {
+  size_t dot = name.find('.');
+  return ir::globMatch(pattern, name) ||
+         (dot != std::string_view::npos && ir::globMatch(pattern, name.substr(dot + 1)));
+}
+
+std::vector<std::string> namesIn(std::string_view pattern) {
+  std::vector<std::string> names;
+  while (!pattern.empty()) {
+    size_t length = nameLength(pattern);
+    if (length)
+      names.emplace_back(pattern.substr(1, length - 2));
+    pattern.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return names;
+}
+
+std::string whyNoPattern(std::string_view pattern, bool bindsNames) {
+  for (std::string_view rest = pattern; !rest.empty();) {
+    size_t length = bindsNames ? nameLength(rest) : 0;
+    if (!length && std::string_view("[]!{}").find(rest[0]) != std::string_view::npos)
+      return ir::concat(
+          {"'", rest.substr(0, 1), "' in '", pattern,
+           "' has no meaning here; patterns have * for any text and ? for one character",
+           bindsNames ? ", and {n} for the text of a value" : ""});
+    rest.remove_prefix(std::max<size_t>(length, 1));
+  }
+  std::vector<std::string> names = namesIn(pattern);
+  std::sort(names.begin(), names.end());
+  if (std::adjacent_find(names.begin(), names.end()) != names.end())
+    return ir::concat({"a name in braces occurs twice in '", pattern, "'"});
+  return "";
 }
 
 const Bindings *ScopeMatches::match(const std::string &pattern, PathId path) {
