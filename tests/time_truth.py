@@ -222,13 +222,16 @@ class Times:
 def clock(folder: Path, module_name: str, module: Module, last: int) -> Times:
     """Measures the mean of the last steps of a trace: at each instant, each thread or stream that runs has an equal part.
 
-    An event that holds events of others has no time but what they leave. A loop whose body has events is not counted itself.
+    An event that holds events of others has no time but what they leave. A loop whose body has events is not counted itself. What
+    XLA says of the end of an instruction is late where a user of its value has started.
     """
     file = max(folder.rglob("*.xplane.pb"), key=lambda each: each.stat().st_mtime_ns)
     devices: dict[object, list[tuple[float, float, int, str]]] = defaultdict(list)
     steps: list[tuple[float, float]] = []
     ends: dict[object, float] = {}
     starts: dict[object, tuple[object, int]] = {}
+    runs: dict[tuple[object, object, str], list[float]] = defaultdict(list)
+    run_of: dict[object, object] = {}
     lane = 0
     for plane in ProfileData.from_serialized_xspace(file.read_bytes()).planes:
         for line in plane.lines:
@@ -238,15 +241,20 @@ def clock(folder: Path, module_name: str, module: Module, last: int) -> Times:
                 if stats.get("hlo_module") == module_name and "hlo_op" in stats:
                     device = stats.get("device_ordinal", plane.name)
                     starts[stats.get("_p")] = device, len(devices[device])
+                    run_of[stats.get("_p")] = stats.get("run_id")
+                    runs[device, stats.get("run_id"), str(stats["hlo_op"])].append(event.start_ns)
                     devices[device].append((event.start_ns, event.end_ns, lane, str(stats["hlo_op"])))
                 elif event.name.startswith("end: "):
                     ends[stats.get("_c")] = event.start_ns
                 elif "step_num" in stats:
                     steps.append((event.start_ns, event.end_ns))
-    for number, (producer, end) in enumerate(ends.items()):
+    users = _users(module)
+    for number, (producer, said) in enumerate(ends.items()):
         if producer in starts:
             device, index = starts[producer]
             start, was, _, name = devices[device][index]
+            read = (at for user in users[name] for at in runs.get((device, run_of[producer], user), ()) if at > start)
+            end = min(said, min(read, default=said))
             if end > was:
                 devices[device][index] = start, end, -1 - number, name
     steps = sorted(steps)[-last:]
@@ -259,6 +267,38 @@ def clock(folder: Path, module_name: str, module: Module, last: int) -> Times:
     count = len(steps) * len(devices)
     length = sum(finish - begin for begin, finish in steps) / len(steps)
     return Times({name: nanoseconds / count / 1e9 for name, nanoseconds in totals.items()}, length / 1e9)
+
+
+def _users(module: Module) -> dict[str, set[str]]:
+    """By instruction, what cannot start before it has ended: the users of its value, what these run, and itself."""
+    found: dict[str, set[str]] = defaultdict(set)
+    fused = {name for each in module.instructions.values() if each.opcode == "fusion" for name in each.called}
+    for each in module.instructions.values():
+        if each.computation in fused or each.opcode in ("bitcast", "get-tuple-element", "tuple"):
+            continue
+        pending = [each]
+        for user in pending:  # The list grows.
+            if user.opcode in ("while", "call", "conditional"):
+                pending += [inner for name in user.called for inner in module.computations[name]]
+        found[each.name].add(each.name)
+        for made in {made for operand in each.operands for made in _made(module, operand)}:
+            found[made] |= {user.name for user in pending}
+    return found
+
+
+def _made(module: Module, name: str, element: int | None = None) -> set[str]:
+    """The instructions whose results a value is, or an element of it."""
+    each = module.instructions.get(name)
+    if each is None:
+        return set()
+    if each.opcode == "get-tuple-element":
+        index = re.search(r"index=(\d+)", each.rest)
+        return _made(module, each.operands[0], int(index[1]) if index else None)
+    if each.opcode in ("tuple", "bitcast"):
+        chosen = each.operands if element is None or each.opcode == "bitcast" else [each.operands[element]]
+        return {made for operand in chosen for made in _made(module, operand)}
+    inner = each.called if each.opcode in ("call", "while") else []
+    return {name, *(made for called in inner for made in _made(module, module.computations[called][-1].name, element))}
 
 
 def _holds(module: Module, name: str, seen: set[str]) -> bool:

@@ -20,7 +20,7 @@ Named = Mapping[Instruction, tuple[int, ...]]
 """By instruction of a module, operations."""
 
 # What is never an event of its own.
-_NEVER_RUN = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
+NEVER_RUN = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
 _NO_ROLES = Roles()
 
 
@@ -109,7 +109,7 @@ class Joined:
         else:
             found = [instruction(i, i) for i in joined]
         known = {each.kernel for each in found}
-        others = (i for i in work if i.computation.id not in fusions and i.opcode not in _NEVER_RUN and i.name not in known)
+        others = (i for i in work if i.computation.id not in fusions and i.opcode not in NEVER_RUN and i.name not in known)
         found += [instruction(i, i) for i in others]
         order = {i.name: place for place, i in enumerate(last.list_as_run())}
         # What is in a computation that nothing calls never runs.

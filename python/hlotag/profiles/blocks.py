@@ -25,10 +25,9 @@ from hlotag.audits.grouping import Grouping
 from hlotag.audits.render.table import plain_text
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError
-from hlotag.profiles import trace
+from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.model import in_words
-from hlotag.profiles.program import Program
 from hlotag.profiles.record import OPTIONS, notes_of, tracing
 from hlotag.profiles.views import Profile
 
@@ -126,7 +125,8 @@ def profiling(by: Grouping | None = None) -> Iterator[Profiles]:
             _wait_for_programs()
         with step("reading the trace"):
             file = trace.find(Path(folder))
-            ran = [name for name in trace.list_programs(file) if name != f"jit_{_after_others.__name__}"]
+            names = dict.fromkeys(trace.split_name(each)[0] for each in trace.list_programs(file))
+            ran = [name for name in names if name != f"jit_{_after_others.__name__}"]
             compiled = {audit.name: audit for audit in audits}
             known = [name for name in ran if name in compiled]
             found.programs = [_profile(compiled[name], file, by) for name in known[:_PROFILED]]
@@ -156,7 +156,8 @@ def _wait_for_programs() -> None:
 
 
 def _profile(audit: Audit, file: Path, by: Grouping | None) -> Profile:
-    program, notes = Program(audit), notes_of(audit.platform)
+    program, notes = embedded.program_of(audit, file)
+    notes = [*notes, *notes_of(audit.platform)]
     devices = program.read(file)
     try:
         program.grouping(by)

@@ -6,7 +6,7 @@ Names and field numbers are those of XLA's `xplane.proto` and `xplane_schema.cc`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,20 @@ from google.protobuf.message import DecodeError
 
 from hlotag._text import list_some
 from hlotag._util import protobuf
-from hlotag._util.groups import group
 from hlotag.audits.dumps import audit_optimized
+from hlotag.audits.joined import NEVER_RUN
 from hlotag.audits.report import Reported
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule, proto
 from hlotag.hlo.work import measure
 from hlotag.profiles import trace
+from hlotag.profiles.program import Program
 
+_SIMILAR = 0.02  # XLA's passes may do a little more or less of the same
+_OTHER_COMPILATION = (
+    "The audit's compilation has other instructions than the one that ran, so operations, tags and work are those of the module "
+    "that ran: by its scopes, lines and tags."
+)
 _PLANE, _MODULE = "/host:metadata", "Hlo Proto"
 _CLASSES = protobuf.classes(
     {
@@ -36,50 +42,86 @@ _CLASSES = protobuf.classes(
 )
 
 
-def audit_traced(file: Path, name: str | None = None) -> Reported:
-    """Audits a program that ran in a trace: the one with this name, by default the one with most time.
+def program_traced(file: Path, name: str | None = None) -> tuple[Program, list[str]]:
+    """Reads a program that ran in a trace, and what else to know of it.
 
-    Tags are those of its instructions. Raises ParseError if the file is no trace, or has no module of such a program.
+    `name` is the name of its module, `jit_step`, or with its number, `jit_step(6)`; by default, the program with most time. Tags
+    are those of its instructions. Raises ParseError if the file is no trace, or has no module of such a program.
     """
     modules = list_modules(file)
-    ran = [name] if name in modules else trace.list_programs(file)
-    chosen = [each for each in ran if each in modules and name in (None, each)]
+    ran = [program for program in trace.list_programs(file) if program in modules]
+    wanted = name or (ran[0] if ran else "")
+    chosen = [program for program in (ran or modules) if trace.is_of(program, wanted)]
     if not chosen:
-        seen = list_some([each for each in ran if each in modules]) or "none"
+        seen = list_some(ran) or "none"
         raise ParseError(f"{file}: the trace has no module of {name or 'a program that ran'}; modules of what ran: {seen}")
-    # Of programs of one name, the largest.
-    return audit_optimized(max(modules[chosen[0]], key=len))
+    module = modules[chosen[0]]
+    others = [program for program in ran if trace.is_of(program, trace.split_name(chosen[0])[0]) and program != chosen[0]]
+    return Program(audit_optimized(module), module, chosen[0]), [] if name == chosen[0] else _of_one_name(chosen[0], others)
 
 
-def check_fits(audit: Reported, file: Path) -> None:
-    """Raises ParseError if a trace has modules with the name of the audit's, and all of them compute something else."""
-    modules = list_modules(file).get(audit.name, ())
-    if modules and not any(_computes(module, audit) for module in modules):
+def program_of(audit: Reported, file: Path) -> tuple[Program, list[str]]:
+    """The program of an audit that ran in a trace, and what else to know of it.
+
+    Instructions, names and work are those of the trace's own module: another compilation of the program may name and divide its
+    instructions otherwise. If it does, the operations and tags are those of that module, too. Raises ParseError if all modules of
+    the name compute something else.
+    """
+    modules = {program: module for program, module in list_modules(file).items() if trace.is_of(program, audit.name)}
+    if not modules:
+        return Program(audit), []
+    ran = [program for program in trace.list_programs(file) if program in modules] or list(modules)
+    same = [program for program in ran if _is_same(modules[program], audit)]
+    if same:
+        return Program(audit, modules[same[0]], same[0]), _of_one_name(same[0], [p for p in ran if p != same[0]])
+    near = [program for program in ran if _computes(modules[program], audit)]
+    if not near:
         raise ParseError(
-            f"the trace and the audit of {audit.name} are of different programs: instructions of one name have other shapes; "
-            "audit the program that was traced, with the same shapes, options and versions, or leave the audit out"
+            f"the trace and the audit of {audit.name} are of different programs, with other numbers of flops; audit the program "
+            "that was traced, with the same shapes, options and versions, or leave the audit out"
         )
+    module = modules[near[0]]
+    return Program(audit_optimized(module), module, near[0]), [_OTHER_COMPILATION]
 
 
-def list_modules(file: Path) -> dict[str, list[HloModule]]:
-    """The modules in a trace, by name. Raises ParseError if the file is no trace."""
+def _of_one_name(chosen: str, others: Sequence[str]) -> list[str]:
+    if not others:
+        return []
+    return [
+        f"The trace has {len(others) + 1} programs of this name; this is {chosen}, and others are {list_some(others)}. "
+        f"module={others[0]!r}, or --module, chooses another one."
+    ]
+
+
+def list_modules(file: Path) -> dict[str, HloModule]:
+    """The modules in a trace, by the names and numbers of programs, `jit_step(6)`. Raises ParseError if the file is no trace."""
     try:
         space = _CLASSES["XSpace"].FromString(file.read_bytes())
     except DecodeError as error:
         raise ParseError(f"{file}: not a trace of JAX's profiler: {error}") from None
-    return group((module.name, module) for plane in space.planes if plane.name == _PLANE for module in _modules_of(plane, file))
+    return {name: module for plane in space.planes if plane.name == _PLANE for name, module in _modules_of(plane, file)}
 
 
-def _modules_of(plane: Any, file: Path) -> Iterator[HloModule]:
+def _modules_of(plane: Any, file: Path) -> Iterator[tuple[str, HloModule]]:
     names = {entry.key: entry.value.name for entry in plane.stats}
     for entry in plane.events:
         for stat in entry.value.stats:
             if names.get(stat.metadata_id) == _MODULE:
-                yield HloModule(proto.write(proto.module_of_dump(stat.bytes_value, f"{file}")))
+                module = HloModule(proto.write(proto.module_of_dump(stat.bytes_value, f"{file}")))
+                number = trace.split_name(entry.value.name)[1]
+                yield f"{module.name}({number})" if number else module.name, module
+
+
+def _is_same(module: HloModule, audit: Reported) -> bool:
+    """Whether a module has the instructions of an audit, by name and flops, and no others that run."""
+    work = {instruction.name: (instruction, found.flops) for instruction, found in measure(module).items()}
+    known = {each.name for each in audit.instructions} | {each.kernel for each in audit.instructions}
+    has_all = all(each.name in work and each.flops == work[each.name][1] for each in audit.instructions)
+    runs = (i for i, _ in work.values() if i.computation.id not in module.fusions and i.opcode not in NEVER_RUN)
+    return has_all and all(instruction.name in known for instruction in runs)
 
 
 def _computes(module: HloModule, audit: Reported) -> bool:
-    """Whether the instructions that a module and an audit have in common do the same flops."""
-    flops = {instruction.name: work.flops for instruction, work in measure(module).items()}
-    shared = [each for each in audit.instructions if each.name in flops]
-    return all(each.flops == flops[each.name] for each in shared)
+    """Whether a module does as many flops as an audited one."""
+    flops = sum(work.flops for work in measure(module).values()), sum(each.flops for each in audit.instructions)
+    return abs(flops[0] - flops[1]) <= _SIMILAR * max(flops)

@@ -15,7 +15,9 @@ from hlotag.audits.grouping import TAG, Grouping, leave_out_libraries, list_keys
 from hlotag.audits.model import Instruction, Op
 from hlotag.audits.report import Reported
 from hlotag.errors import ParseError
+from hlotag.hlo import HloModule
 from hlotag.profiles import trace
+from hlotag.profiles.dependences import find_readers
 from hlotag.profiles.trace import Device
 
 # Part of the time in instructions that the audit lacks, from which a trace is of another program.
@@ -45,16 +47,19 @@ class Program:
 
     Args:
         audit: The audit.
+        module: The module that ran, if it is known; it has the audit's instructions.
+        program: Its name in a trace, with its number: `jit_step(6)`.
 
     Attributes:
         audit: As given.
         name: The name of the module.
     """
 
-    def __init__(self, audit: Reported) -> None:
+    def __init__(self, audit: Reported, module: HloModule | None = None, program: str = "") -> None:
         instructions = audit.instructions
         self.name = audit.name
         self.audit = audit
+        self._module, self._traced = module, program or audit.name
         self._ops = audit.ops
         self._values = read_values(audit)
         self._own = leave_out_libraries(self._values)
@@ -87,7 +92,8 @@ class Program:
 
     def read(self, file: Path) -> list[Device]:
         """Reads what the program did in a trace. Raises ParseError as `trace.read`."""
-        return trace.read(file, self.name, self.kernels, self.once)
+        readers = find_readers(self._module) if self._module else {}
+        return trace.read(file, self._traced, self.kernels, self.once, readers)
 
     def opcode(self, name: str) -> str:
         """The opcode of an instruction outside of fusions; "fusion" for a fusion, empty if no operation became it."""

@@ -125,7 +125,8 @@ def read_profile(
         audit: The audit of the traced program, or the file of its JSON. Without one, the trace's own module says what each
             instruction computes: by its scope, line and tags, and not by those of operations that XLA merged with others.
         by: As for `hlotag.profile`.
-        module: Without an audit, the name of the program: `jit_step`. By default the one with most time.
+        module: Without an audit, the name of the program, `jit_step`, or with its number, `jit_step(6)`, where several programs
+            have one name. By default the one with most time.
 
     Returns:
         The profile.
@@ -154,10 +155,10 @@ def read_profile(
     with step("reading the trace"):
         file = trace.find(Path(path))
         if audit is None:
-            program, notes = Program(embedded.audit_traced(file, module)), (_FROM_TRACE,)
+            program, notes = embedded.program_traced(file, module)
+            notes = [*notes, _FROM_TRACE]
         else:
-            embedded.check_fits(audit, file)
-            program, notes = Program(audit), ()
+            program, notes = embedded.program_of(audit, file)
         found = profile_of(program, program.read(file), by, may_warm_up=True)
         return replace(found, notes=(*found.notes, *notes))
 
@@ -229,6 +230,7 @@ class Runner:
         self._program.grouping(by)
         self._call = _caller(fun, self._audited, args, kwargs)
         self._traces: list[list[trace.Device]] = []
+        self._notes: list[str] = []
         for _ in range(_WARM_UP):
             self._call(nullcontext)
 
@@ -239,7 +241,10 @@ class Runner:
                 for number in range(steps):
                     self._call(partial(StepTraceAnnotation, "step", step_num=number))
             with step("reading the trace"):
-                self._traces.append(self._program.read(trace.find(Path(folder))))
+                file = trace.find(Path(folder))
+                if not self._traces:
+                    self._program, self._notes = embedded.program_of(self._audited.audit, file)
+                self._traces.append(self._program.read(file))
 
     def measure(self, steps: int) -> float:
         """Seconds of a step without the profiler: the median of some steps."""
@@ -252,7 +257,7 @@ class Runner:
         about = {"untraced_seconds": untraced_seconds, "source_root": audit.source_root}
         found = profile_of(self._program, devices, by, earlier=earlier, **about)
         notes = [OFF] if audit.is_off and self._program.keys else []
-        return replace(found, notes=(*found.notes, *notes, *notes_of(audit.platform)))
+        return replace(found, notes=(*found.notes, *self._notes, *notes, *notes_of(audit.platform)))
 
 
 def notes_of(platform: str) -> list[str]:

@@ -9,6 +9,7 @@ core, another one those that run beside it.
 from __future__ import annotations
 
 import bisect
+import math
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,14 +91,24 @@ def find(path: Path) -> Path:
     return files[-1]
 
 
-def read(file: Path, module: str, kernels: Mapping[str, str] | None = None, once: Container[str] = ()) -> list[Device]:
-    """Reads what the program with this module's name (`jit_step`) did on each device that ran it.
+def read(
+    file: Path,
+    module: str,
+    kernels: Mapping[str, str] | None = None,
+    once: Container[str] = (),
+    readers: Mapping[str, Iterable[str]] | None = None,
+) -> list[Device]:
+    """Reads what a program did on each device that ran it. Raises ParseError if the file is no trace, or it did not run in it.
 
-    `kernels` has, by the name of a GPU's kernel, the instruction that it computes, for kernels of command buffers. `once` has
-    the instructions that run once in a run, which tells runs apart where events do not say to which they belong. Raises
-    ParseError if the file is no trace, or the program did not run in it.
+    Args:
+        file: The trace.
+        module: The name of the program's module, `jit_step`; with the program's number, `jit_step(6)`, that program alone.
+        kernels: By the name of a GPU's kernel, the instruction that it computes, for kernels of command buffers.
+        once: The instructions that run once in a run, which tells runs apart where events do not say to which they belong.
+        readers: By instruction, those that start only when it has ended (`dependences.find_readers`). On CPU, the event that
+            says that an instruction has ended comes late.
     """
-    reader = _read(file, module, kernels or {})
+    reader = _read(file, module, kernels or {}, readers or {})
     found = [device for device in reader.devices.values() if not {OTHER, UNNAMED, GRAPH}.issuperset(device.names)]
     if not found:
         seen = list_some([name for name, _ in reader.modules.most_common()]) or "none"
@@ -108,18 +119,32 @@ def read(file: Path, module: str, kernels: Mapping[str, str] | None = None, once
 
 
 def list_programs(file: Path) -> list[str]:
-    """The names of the modules that ran in a trace, most time first. Raises ParseError if the file is no trace."""
-    return [name for name, _ in _read(file, "", {}).modules.most_common() if name]
+    """The names and numbers of the programs that ran in a trace, `jit_step(6)`, most time first.
+
+    Raises ParseError if the file is no trace.
+    """
+    return [name for name, _ in _read(file, "", {}, {}).modules.most_common() if name]
 
 
-def _read(file: Path, module: str, kernels: Mapping[str, str]) -> _Reader:
+def is_of(program: str, wanted: str) -> bool:
+    """Whether a program is the one that is wanted by name, `jit_step`, or by name and number, `jit_step(6)`."""
+    return wanted in (program, split_name(program)[0])
+
+
+def split_name(program: str) -> tuple[str, str]:
+    """The name of a program's module and the program's number: `jit_step` and "6" of `jit_step(6)`; "" for none."""
+    name, _, number = program.partition("(")
+    return name, number.removesuffix(")")
+
+
+def _read(file: Path, module: str, kernels: Mapping[str, str], readers: Mapping[str, Iterable[str]]) -> _Reader:
     from jax.profiler import ProfileData
 
     try:
         planes = list(ProfileData.from_serialized_xspace(file.read_bytes()).planes)
     except (RuntimeError, ValueError) as error:
         raise ParseError(f"{file}: not a trace of JAX's profiler: {error}") from None
-    reader = _Reader(module, kernels)
+    reader = _Reader(module, kernels, readers)
     for plane in planes:
         if plane.name.startswith("/device:"):
             reader.read_device(plane)
@@ -131,11 +156,12 @@ def _read(file: Path, module: str, kernels: Mapping[str, str]) -> _Reader:
 class _Reader:
     """Reads planes of a trace."""
 
-    def __init__(self, module: str, kernels: Mapping[str, str]) -> None:
+    def __init__(self, module: str, kernels: Mapping[str, str], readers: Mapping[str, Iterable[str]]) -> None:
         self.devices: dict[str, Device] = {}
         self.modules: Counter[str] = Counter()  # Nanoseconds of events by program, those in a loop with those of the loop.
         self._module = module
         self._kernels = kernels
+        self._readers = readers
         self._annotations: list[_Span] = []
         self._cpus: dict[Any, Device] = {}  # By number.
         self._lane = 0
@@ -145,8 +171,8 @@ class _Reader:
         lines = {line.name: line for line in plane.lines}
         device = self.devices.setdefault(plane.name, Device(plane.name))
         programs = lines[_MODULES].events if _MODULES in lines else ()  # `jit_step(1234)`, with a fingerprint.
-        runs = sorted(((each.name.partition("(")[0], each.start_ns, each.end_ns) for each in programs), key=lambda run: run[1])
-        device.steps = [(start, end) for name, start, end in runs if name == self._module]
+        runs = sorted(((each.name, each.start_ns, each.end_ns) for each in programs), key=lambda run: run[1])
+        device.steps = [(start, end) for name, start, end in runs if self._is_ours(name)]
         streams = [line for name, line in lines.items() if name not in _DERIVED and name != _ASYNC]
         for line in [lines[_OPS]] if _OPS in lines else streams:
             self._lane += 1
@@ -182,21 +208,31 @@ class _Reader:
         device = self._cpus.get(number := stats.get("device_ordinal", 0))
         if device is None:
             device = self._cpus[number] = self.devices[f"CPU:{number}"] = Device(f"CPU:{number}")
-        module = stats.get("hlo_module")
-        is_ours = module == self._module
+        program = _program_of(stats)
+        is_ours = self._is_ours(program)
         if not is_ours:
-            self.modules[str(module)] += event.end_ns - event.start_ns
+            self.modules[program] += event.end_ns - event.start_ns
         device.add(stats["hlo_op"] if is_ours else OTHER, self._lane, event.start_ns, event.end_ns)
         device.runs.append(stats.get("run_id") if is_ours else None)
         return device
 
+    def _is_ours(self, program: str) -> bool:
+        return is_of(program, self._module)
+
     def _move_late_ends(self, found: dict[Any, tuple[Device, int]], late: Iterable[tuple[Any, float]]) -> None:
-        """Gives an instruction that ended in another thread a lane of its own, until it ended."""
+        """Gives an instruction that ended in another thread a lane of its own, until it ended.
+
+        XLA's event that says so may come long after what reads the value has started.
+        """
         free: list[tuple[float, int]] = []  # (end of the last event, lane)
         moved = []
-        for producer, end in late:
+        starts = {name: _starts_by_run(device) for name, device in self.devices.items()}
+        for producer, said in late:
             device, event = found.get(producer, (None, 0))
-            if device is not None and end > device.ends[event]:
+            if device is None:
+                continue
+            end = min(said, self._first_read(device, event, starts[device.name]))
+            if end > device.ends[event]:
                 moved.append((device.starts[event], end, device, event))
         for start, end, device, event in sorted(moved, key=lambda each: each[:2]):
             place = next((n for n, (until, _) in enumerate(free) if until <= start), None)
@@ -207,13 +243,24 @@ class _Reader:
             free[place] = end, free[place][1]
             device.ends[event], device.lanes[event] = end, free[place][1]
 
+    def _first_read(self, device: Device, event: int, starts: _Starts) -> float:
+        """When the first reader of an instruction starts, in the same run."""
+        begin, run = device.starts[event], device.runs[event]
+        found = math.inf
+        for reader in self._readers.get(device.names[event], ()):
+            of_reader = starts.get((run, reader), ())
+            place = bisect.bisect_right(of_reader, begin)
+            if place < len(of_reader):
+                found = min(found, of_reader[place])
+        return found
+
     def _add_kernel(self, device: Device, event: Any, runs: Sequence[tuple[str, float, float]]) -> None:
         stats = dict(event.stats)
         start, end = event.start_ns, event.end_ns
-        module = str(stats.get("hlo_module", "")) or _find_running(runs, start)
+        module = _program_of(stats) or _find_running(runs, start)
         if module:
             self.modules[module] += end - start
-        if module and module != self._module:
+        if module and not self._is_ours(module):
             name = OTHER
         elif not _GRAPHS.isdisjoint(stats):  # The kernels of a graph have the name of its launch.
             name = self._kernels.get(event.name, GRAPH)
@@ -258,6 +305,21 @@ def _count_runs(device: Device, once: Container[str]) -> list[int | None]:
         None if name in (OTHER, UNNAMED) else max(bisect.bisect_right(begins, start), 1)
         for name, start in zip(device.names, device.starts, strict=True)
     ]
+
+
+_Starts = dict[tuple[Any, str], list[float]]
+
+
+def _starts_by_run(device: Device) -> _Starts:
+    """By run and instruction, when it started, in order."""
+    found = group(((run, name), start) for run, name, start in zip(device.runs, device.names, device.starts, strict=False))
+    return {place: sorted(starts) for place, starts in found.items()}
+
+
+def _program_of(stats: Mapping[str, Any]) -> str:
+    """The program that an event is of, `jit_step(6)`; without a number if the trace has none, empty for none."""
+    name, number = str(stats.get("hlo_module", "")), stats.get("program_id")
+    return f"{name}({number})" if name and number is not None else name
 
 
 def _find_running(runs: Sequence[tuple[str, float, float]], instant: float) -> str:
