@@ -45,11 +45,14 @@ TEST(work_of_a_product_of_a_library_is_in_its_configuration) {
       d = custom-call[4,16](x, y) target=__cublas$gemm config="lhs_contracting_dimensions":["1"]
       n = custom-call[4,16](x, y) target=__cublas$gemm config="alpha":["0"]
       o = custom-call[4,16](x, y) target=mine
+      g = custom-call[4,16](x, y) target=AsyncCollectiveDone
       k = custom-call[4,16](x, y) target=tpu_custom_call config="cost_estimate":"flops":"70","transcendentals":"7","bytes":"9")");
   CHECK_EQ(work["d"].flops, uint64_t(2 * 4 * 16 * 8));
   CHECK_EQ(work["d"].bytes, uint64_t(4 * (4 * 8 + 8 * 16 + 4 * 16)));
   CHECK_EQ(work["n"].flops, uint64_t(2 * 4 * 16));
   CHECK_EQ(work["o"].flops, uint64_t(0));
+  CHECK(work["o"].bytes > 0);
+  CHECK_EQ(work["g"].bytes, uint64_t(0)); // It only joins the ends of a collective.
   CHECK_EQ(work["k"].flops, uint64_t(77));
 }
 

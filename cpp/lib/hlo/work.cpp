@@ -5,6 +5,7 @@
 #include "hlotag/hlo/wire.h"
 #include "hlotag/ir/support.h"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -239,7 +240,7 @@ private:
     if (kind.name == "scatter") // (inputs, indices, updates)
       return sizeOfOperand(i, numOperands - 1).bytes * (numOperands / 2);
     if (kind.name == "custom-call")
-      return sizes_[i].bytes + bytesOfOperands(i);
+      return isGlue(i) ? 0 : sizes_[i].bytes + bytesOfOperands(i);
     bool isAccess = kind.isHeavy() || kind.name == "concatenate" || kind.name == "copy" ||
                     kind.name == "copy-start" || kind.name == "dynamic-slice" || kind.name == "pad";
     bool isValue = kind.cost == Cost::Pointwise || kind.cost == Cost::Layout;
@@ -248,6 +249,15 @@ private:
     // The result of an asynchronous start has the operands in it.
     uint64_t all = sizes_[i].bytes, given = bytesOfOperands(i);
     return ir::endsWith(kind.name, "-start") && all > given ? all - given : all;
+  }
+
+  /// Whether TPU's compiler made a custom call that computes nothing: it joins prefetched parts, or
+  /// is an end of a collective within fusions.
+  bool isGlue(size_t i) const {
+    static constexpr std::string_view kTargets[] = {"AllocateBuffer", "AsyncCollectiveDone",
+                                                    "AsyncCollectiveStart", "ConcatBitcast"};
+    std::string_view target = bytesIn(message(i), fields::instruction::kTarget);
+    return std::find(std::begin(kTargets), std::end(kTargets), target) != std::end(kTargets);
   }
 
   uint64_t elements(size_t i) const { return sizes_[i].elements; }
