@@ -8,6 +8,7 @@ from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules, restore
+from hlotag.tagging import keys
 
 GROUP = "_scheduling_group_id"
 # All members of a group need it, or the scheduler ends the process.
@@ -63,7 +64,9 @@ class Late:
         lacking: Added = {}
         for before, after in zip(module.instructions(), back.instructions(), strict=True):
             if before.computation.id not in module.fusions:
-                own = {k: v for k, v in after.attributes.items() if k in self._rules.keys and k not in before.attributes}
+                added = {k: v for k, v in after.attributes.items() if k in self._rules.keys and k not in before.attributes}
+                is_collective = opcodes.collective_of(before) != ""
+                own = {k: v for k, v in added.items() if keys.is_given_back(k, before.opcode, is_collective=is_collective)}
                 if own:
                     lacking[before] = own
         return lacking

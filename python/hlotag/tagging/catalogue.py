@@ -69,6 +69,7 @@ class Key:
         taken_by: The backends whose compilers remove the key after they read it.
         seen: The backends whose compilers were seen to read the key, with a supported jax.
         late: The backends whose compilers read the key after JAX's PRE_SCHEDULER, where the HLO stage gives a lost one back.
+        late_on: The opcodes that a lost key is given back to there, or "collectives"; empty for all.
         compiler: Whether compilers get the key, if that was said of a registered one.
         restored: Whether the HLO stage gives the key back where XLA's passes drop it. False for entries that a library writes for
             one operation.
@@ -86,6 +87,7 @@ class Key:
     taken_by: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
+    late_on: tuple[str, ...] = ()
     compiler: bool | None = None
     restored: bool = True
     kept: bool = False

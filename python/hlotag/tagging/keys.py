@@ -255,6 +255,12 @@ def is_read_late(name: str, platform: str) -> bool:
     return _is(name, lambda key: backend_of(platform) in key.late)
 
 
+def is_given_back(name: str, opcode: str, *, is_collective: bool) -> bool:
+    """Whether an instruction gets a lost key back before the compiler schedules."""
+    opcodes = (opcode, "collectives") if is_collective else (opcode,)
+    return _is(name, lambda key: not key.late_on or not set(opcodes).isdisjoint(key.late_on))
+
+
 def is_kept(name: str) -> bool:
     """Whether a key means its own operation only: a call, and not what is in it."""
     return _is(name, lambda key: key.kept)
