@@ -125,11 +125,14 @@ class Instruction(NamedTuple):
         flops: Its operations in one run on one device, as XLA counts them, and 1 for a transcendental function.
         bytes: Those that it writes, or reads from places that other values choose. 0 for a value that stays within a fusion.
         effort: Flops and bytes on one scale, by which time is divided.
-        runs: How often it runs in a run of the program, as far as XLA knows the trips of its loops.
+        runs: How often it runs in a run of the program in which each conditional takes its largest branch: 0 in other branches. A
+            loop of unknown trips counts once.
         caller: The loop, call or branch that runs its computation; empty for none, and for several.
         collective: The opcode of the collective that it is or ends, "all-gather"; empty for other instructions.
         start: Of a collective, the instruction that starts it: itself, unless it ends an asynchronous pair.
         group: Of a collective, how many devices exchange values; 0 for all.
+        most_runs: How often it runs, whichever branches are taken.
+        under: The branches and the loops of unknown trips around it, outermost first.
     """
 
     name: str
@@ -148,6 +151,8 @@ class Instruction(NamedTuple):
     collective: str = ""
     start: str = ""
     group: int = 0
+    most_runs: int = 1
+    under: tuple[str, ...] = ()
 
     @property
     def owners(self) -> tuple[int, ...]:
