@@ -101,7 +101,7 @@ class Joined:
             place = self._place_of(i, joined.get(i, ()), ops, default)
             flops, size, effort = work[running]
             doing = roles.get(i, _NO_ROLES)
-            exchanges = read_collective(running) or ("", "", 0)
+            exchanges = read_collective(running) or ("", "", 0, ())
             done = flops, size, effort, caller.runs, caller.name
             around_it = caller.most_runs, caller.under
             return model.Instruction(running.name, i.opcode, fusion, *doing, *place, *done, *exchanges, *around_it)

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hlotag.hlo import opcodes
 from hlotag.hlo.module import Instruction
+
+# By XLA's `PrimitiveType`: nothing, PRED, S8 to S64, U8 to U64, F16 to F64, tuple, opaque, C64, BF16, token, C128.
+_BITS = (0, 8, 8, 16, 32, 64, 8, 16, 32, 64, 16, 32, 64, 0, 0, 64, 16, 0, 128)
 
 
 class Collective(NamedTuple):
@@ -18,11 +21,13 @@ class Collective(NamedTuple):
         opcode: Without "-start" and "-done": "all-gather".
         start: The name of the instruction that starts it: the end of a pair names the start, others themselves.
         group: How many devices exchange values; 0 if the instruction does not say, which is all devices.
+        parts: Of a combined collective, the bytes of each operand.
     """
 
     opcode: str
     start: str
     group: int
+    parts: tuple[int, ...] = ()
 
 
 def read_collective(instruction: Instruction) -> Collective | None:
@@ -31,7 +36,20 @@ def read_collective(instruction: Instruction) -> Collective | None:
         return None
     start = instruction.operands[0] if instruction.opcode.endswith("-done") and instruction.operands else instruction
     inner = [called.root for called in start.called] if start.opcode.startswith("async-") else []
-    return Collective(opcode, start.name, _group_of((inner or [start])[0]))
+    exchanging = (inner or [start])[0]
+    return Collective(opcode, start.name, _group_of(exchanging), _parts_of(exchanging))
+
+
+def _parts_of(instruction: Instruction) -> tuple[int, ...]:
+    if len(instruction.operand_ids) < 2 or instruction.opcode.startswith("collective-permute"):
+        return ()  # Further operands of a permutation are buffers and places in them.
+    return tuple(bytes_of(operand.proto.shape) for operand in instruction.operands)
+
+
+def bytes_of(shape: Any) -> int:
+    """The bytes of an array with a `ShapeProto`."""
+    bits = _BITS[shape.element_type] if shape.element_type < len(_BITS) else 8
+    return math.prod(shape.dimensions) * bits // 8
 
 
 @functools.cache

@@ -163,10 +163,10 @@ class Program:
             efforts = [1] * len(efforts)
         work: dict[tuple[int, str, str, tuple[str, ...]], float] = {}
         for each, effort in zip(instructions, efforts, strict=True):
-            for owner in each.owners:
+            for owner, weight in zip(each.owners, each.weights, strict=True):
                 scope, phase = each.place_of(self._ops[owner])
                 place = owner, scope, phase, each.under
-                work[place] = work.get(place, 0) + effort / len(each.owners)
+                work[place] = work.get(place, 0) + effort * weight / sum(each.weights)
         total = sum(work.values())
         parts = [
             Part(self._ops[owner], scope, phase, effort / total, under) for (owner, scope, phase, under), effort in work.items()
