@@ -17,6 +17,7 @@ from hlotag.audits.report import Reported
 from hlotag.errors import ParseError
 from hlotag.profiles import trace
 from hlotag.profiles.trace import Device
+from hlotag.profiles.weights import weight_of
 
 # Part of the time in instructions that the audit lacks, from which a trace is of another program.
 _MOST_UNKNOWN = 0.01
@@ -59,6 +60,7 @@ class Program:
         instructions = audit.instructions
         self.name = audit.name
         self.audit = audit
+        self._platform = audit.platform
         self._ops = audit.ops
         self._values = read_values(audit)
         self._own = leave_out_libraries(self._values)
@@ -91,7 +93,10 @@ class Program:
 
     def read(self, file: Path) -> list[Device]:
         """Reads what the program did in a trace. Raises ParseError as `trace.read`."""
-        return trace.read(file, self.name, self.kernels, self.once)
+        devices = trace.read(file, self.name, self.kernels, self.once)
+        if not self._platform and devices:  # As of a module alone.
+            self._platform = devices[0].name.rpartition(":")[0].rpartition(":")[2].lower()
+        return devices
 
     def opcode(self, name: str) -> str:
         """The opcode of an instruction outside of fusions; "fusion" for a fusion, empty if no operation became it."""
@@ -155,8 +160,15 @@ class Program:
         places = {(part.phase, *(read(part) for _, read in groups)) for part in parts if part.weight}
         return parts if len(places) == 1 else ()
 
+    def _time_of(self, each: Instruction) -> float:
+        """The time of one run of an instruction beside others, in simple operations on elements of four bytes."""
+        if not each.flops or not each.owners:
+            return each.effort
+        type_name = self._ops[each.owners[0]].type.partition("[")[0]
+        return max(each.flops * weight_of(self._platform, each.opcode, type_name), each.bytes / 4)
+
     def _divide(self, instructions: Sequence[Instruction]) -> tuple[Part, ...]:
-        efforts = [each.effort * each.most_runs for each in instructions]
+        efforts = [self._time_of(each) * each.most_runs for each in instructions]
         if len({each.under for each in instructions if each.owners}) > 1:  # A counter is no work beside the loop's.
             efforts = [0 if each.effort <= _SCALAR else effort for each, effort in zip(instructions, efforts, strict=True)]
         if not any(effort for each, effort in zip(instructions, efforts, strict=True) if each.owners):
