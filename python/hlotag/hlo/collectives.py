@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hlotag.hlo import opcodes
 from hlotag.hlo.module import Instruction
-
-# By XLA's `PrimitiveType`: nothing, PRED, S8 to S64, U8 to U64, F16 to F64, tuple, opaque, C64, BF16, token, C128.
-_BITS = (0, 8, 8, 16, 32, 64, 8, 16, 32, 64, 16, 32, 64, 0, 0, 64, 16, 0, 128)
+from hlotag.hlo.shapes import bytes_of
 
 
 class Collective(NamedTuple):
@@ -44,12 +42,6 @@ def _parts_of(instruction: Instruction) -> tuple[int, ...]:
     if len(instruction.operand_ids) < 2 or instruction.opcode.startswith("collective-permute"):
         return ()  # Further operands of a permutation are buffers and places in them.
     return tuple(bytes_of(operand.proto.shape) for operand in instruction.operands)
-
-
-def bytes_of(shape: Any) -> int:
-    """The bytes of an array with a `ShapeProto`."""
-    bits = _BITS[shape.element_type] if shape.element_type < len(_BITS) else 8
-    return math.prod(shape.dimensions) * bits // 8
 
 
 @functools.cache

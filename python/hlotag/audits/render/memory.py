@@ -55,7 +55,8 @@ def _largest(audit: Reported, memory: Memory) -> Table:
         table.add_column(column, justify="right" if column == "bytes" else "left", overflow="ellipsis", no_wrap=True)
     for buffer in memory.buffers[:_BUFFERS]:
         op = audit.ops[buffer.op] if buffer.op >= 0 else None
-        cells = (buffer.name, in_bytes(buffer.bytes), op.title if op else buffer.kind, buffer.phase)
+        what = f"{op.name.rpartition('.')[2]} {buffer.type}" if op else buffer.kind
+        cells = (buffer.name, in_bytes(buffer.bytes), what.strip(), buffer.phase)
         table.add_row(*(Text(printable(cell)) for cell in (*cells, op.source if op else "", buffer.scope)))
     return table
 
