@@ -136,3 +136,38 @@ def test_a_folder_of_dumps_has_the_memory_of_the_program(tmp_path, run_python, m
         file.unlink()
     assert main(["audit", "--dump-dir", "dumps", "--memory"]) == 2
     assert re.search(r"--memory: .* there is no module_.*-buffer-assignment.txt beside it", capsys.readouterr().err)
+
+
+def test_a_value_that_a_scan_keeps_is_of_the_operation_that_makes_it():
+    """The scan stores values of each trip, by an operation of its own, in arrays of all trips."""
+    rows, width, trips = 128, 64, 8
+
+    def loss(weights, x):
+        def layer(x, w):
+            with hlotag.tagged({"part": "wide"}):
+                h = jnp.tanh(x @ w[0])
+            with hlotag.tagged({"part": "narrow"}):
+                return jnp.sin(h @ w[1]), None
+
+        return (jax.lax.scan(layer, x, weights)[0] ** 2).sum()
+
+    weights = jnp.ones((trips, width, 4 * width)), jnp.ones((trips, 4 * width, width))
+    with hlotag.stage():
+        audit = hlotag.audit(jax.grad(loss), weights, jnp.ones((rows, width)), memory=True, effects=False)
+    sizes = {f"f32[{trips},{rows},{4 * width}]": "wide", f"f32[{trips},{rows},{width}]": "narrow"}
+    kept = [buffer for buffer in audit.memory.buffers if buffer.type in sizes and buffer.phase == "forward"]
+    parts = {op: value for tag in audit.tags for op, value in [(tag.op.id, tag.value)]}
+    assert {parts.get(buffer.op) for buffer in kept} == {"wide", "narrow"}
+    assert all(parts.get(buffer.op) == sizes[buffer.type] for buffer in kept)
+    assert {row.value for row in audit.memory_by("operation") if row.phase == "forward"}.isdisjoint({"dynamic_update_slice"})
+
+
+def test_a_buffer_has_its_own_type():
+    """Not that of its operation, which XLA may make by parts or in another layout."""
+    step = audited(PROGRAMS["a training step"], WEIGHTS, X)
+    sizes = {"f32": 4, "bf16": 2, "s32": 4, "pred": 1}
+    temporary = [buffer for buffer in step.memory.buffers if not buffer.kind]
+    for buffer in temporary:
+        name, _, dimensions = buffer.type.rstrip("]").partition("[")
+        assert buffer.bytes <= sizes[name] * math.prod(int(size) for size in dimensions.split(",") if size)
+    assert temporary

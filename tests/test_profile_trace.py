@@ -106,7 +106,10 @@ DIVISIONS = {
     ),
     "a piece of an expansion has its work": ([{"ops": (0,), "effort": 6}, {"parts": (1,), "effort": 2}], (6, 2, 0)),
     "merged operations have equal parts": ([{"ops": (0, 1), "effort": 4}, {"ops": (2,), "effort": 4}], (2, 2, 4)),
-    "a loop in it counts as often as it runs": ([{"ops": (0,), "effort": 1, "runs": 3}, {"ops": (1,), "effort": 5}], (3, 5, 0)),
+    "a loop in it counts as often as it runs": (
+        [{"ops": (0,), "effort": 1, "most_runs": 3}, {"ops": (1,), "effort": 5}],
+        (3, 5, 0),
+    ),
     "without work, each instruction counts alike": ([{"carries": (0,)}, {"carries": (1,)}], (4, 4, 0)),
 }
 
@@ -297,7 +300,7 @@ def test_what_to_group_by(tmp_path, title):
 
 
 def test_a_loop_without_trips_belongs_to_its_operations():
-    inside = Instruction("dot.1", "dot", "fusion.1", (0,), phase="forward", effort=8, runs=0)
+    inside = Instruction("dot.1", "dot", "fusion.1", (0,), phase="forward", effort=8, most_runs=0)
     program = program_of("m", TAGS, [inside, Instruction("copy.1", "copy", "fusion.1", effort=3)])
     assert [(part.op.id, part.weight) for part in program.parts("fusion.1")] == [(0, 1.0)]
 

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 import hlotag
 from hlotag.audits import compare
 from hlotag.cli.commands import main
+from hlotag.profiles.program import Program
 
 ROWS, WIDTH, LAYERS = 256, 64, 3
 PRODUCT = 2 * ROWS * WIDTH * WIDTH  # flops
@@ -141,6 +142,32 @@ def test_each_layer_has_its_own_collectives_and_its_own_memory():
     assert len(combined) == 1 and len(combined[0].ops) == LAYERS
     summed = [buffer.op for buffer in audit.memory.buffers if (buffer.name, buffer.bytes) == (combined[0].name, size)]
     assert len(set(summed)) == len(summed) == LAYERS
+
+
+def test_a_combined_collective_is_divided_by_the_bytes_of_each_operand():
+    """XLA sums the gradients of a matrix and of three vectors in one collective."""
+    mesh = Mesh(np.array(jax.devices()[:4]), ("a",))
+    names = ["tiny0", "tiny1", "tiny2"]
+
+    def loss(w, x):
+        with hlotag.tagged({"layer": "big"}):
+            y = jnp.tanh(x @ w["big"])
+        for name in names:
+            with hlotag.tagged({"layer": name}):
+                y = jnp.sin(y * w[name])
+        return (y**2).mean()
+
+    weights = {"big": jnp.ones((WIDTH, WIDTH)), **{name: jnp.ones(WIDTH) for name in names}}
+    put = jax.device_put(weights, NamedSharding(mesh, P())), jax.device_put(X, NamedSharding(mesh, P("a")))
+    audit = audited(jax.jit(jax.grad(loss)), *put)
+    sizes = {"big": 4 * WIDTH * WIDTH} | dict.fromkeys(names, 4 * WIDTH)
+    assert {row.value: row.exchanged for row in audit.work_by("layer") if row.exchanged} == sizes
+    (combined,) = [each for each in audit.instructions if each.collective and each.start == each.name]
+    program = Program(audit)
+    time = dict.fromkeys(sizes, 0.0)
+    for part in program.parts(combined.name):
+        time[program.values(part.op)["layer"]] += part.weight
+    assert time == pytest.approx({name: size / sum(sizes.values()) for name, size in sizes.items()})
 
 
 PROGRAM = """

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from hlotag._util.groups import group
 from hlotag.audits import Audit
 from hlotag.hlo import HloModule
 from hlotag.profiles.program import Program
@@ -31,14 +32,16 @@ def find_products_of_others(audit: Audit) -> set[str]:
 def find_fusions_that_disagree(audit: Audit, module: HloModule, key: str, slack: float = 0.0) -> list[tuple[str, str]]:
     """The fusions whose tag is not on most of the work in them, by more than `slack` of it, each with the tag."""
     program, found = Program(audit), []
+    inside = group((each.fusion, each) for each in audit.instructions if each.owners)
     for fusion in module.instructions():
         if fusion.opcode != "fusion" or fusion.computation.id in module.fusions:
             continue
         work: dict[str, float] = {}
-        for part in program.parts(fusion.name):
-            value = program.values(part.op).get(key, "")
-            work[value] = work.get(value, 0.0) + part.weight
+        for each in inside.get(fusion.name, ()):
+            for owner in each.owners:
+                value = program.values(audit.ops[owner]).get(key, "")
+                work[value] = work.get(value, 0.0) + each.effort / len(each.owners)
         tag = fusion.attributes.get(key, "")
-        if work and work.get(tag, 0.0) < max(work.values()) - slack - 1e-9:
+        if work and work.get(tag, 0.0) < max(work.values()) - slack - 1e-9 * sum(work.values()):
             found.append((fusion.name, tag))
     return found

@@ -17,6 +17,7 @@ class Buffer(NamedTuple):
         op: The id of the operation; -1 for none.
         scope: The named scopes of the instruction.
         phase: Its phase; empty without an operation.
+        type: Its type, `f32[8,128]`. A value that a loop stores in each trip has all of these in one buffer.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Buffer(NamedTuple):
     op: int = -1
     scope: str = ""
     phase: str = ""
+    type: str = ""
 
 
 @dataclass(frozen=True)

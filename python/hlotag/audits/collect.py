@@ -27,6 +27,7 @@ from hlotag.audits.joined import Joined, find_renamed
 from hlotag.audits.memory import read_memory
 from hlotag.audits.model import Tag, TagState
 from hlotag.audits.states import MERGER, TAKERS, Computing, History, States, no_collection
+from hlotag.audits.unknown import note_unknown_work
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule
@@ -310,6 +311,7 @@ def compile_and_audit(
             notes = _read_passes(Path(folder), read, states.history)
             tags_found = states.find()
         in_memory = read_memory(Path(folder), module, states.instructions) if memory else None
+        notes += note_unknown_work(module)
         notes += [_NO_BUFFERS] if memory and in_memory is None else []
         notes += _note_withheld(records[-1].withheld) if records else []
     made = Audit(

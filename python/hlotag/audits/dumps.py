@@ -20,6 +20,7 @@ from hlotag.audits.memory import BUFFERS, read_buffers
 from hlotag.audits.model import Tag, TagState
 from hlotag.audits.report import UNSCHEDULED
 from hlotag.audits.states import History, States, no_collection
+from hlotag.audits.unknown import note_unknown_work
 from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -247,7 +248,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
             platform=platform,
             has_program=False,
             hlo_stage=is_numbered or None,
-            notes=_notes(first, last, tags_found, is_numbered=is_numbered),
+            notes=[*_notes(first, last, tags_found, is_numbered=is_numbered), *note_unknown_work(last)],
             instruction_count=len(last),
         )
 

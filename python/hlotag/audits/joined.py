@@ -88,7 +88,8 @@ class Joined:
             if found and i.opcode not in ("fusion", "parameter")
         } | dict(self.inserted)
         last = self.last or self.module
-        work, callers, fusions = measure(last), find_callers(last), last.fusions
+        work, fusions = measure(last), last.fusions
+        callers = find_callers(last, work)
         by_name = {i.name: i for i in work} if self.last else {}
         roles = find_roles(joined, [op.name for op in ops])
         # By computation, what an instruction in it has after its own fields.
@@ -100,9 +101,10 @@ class Joined:
             place = self._place_of(i, joined.get(i, ()), ops, default)
             flops, size, effort = work[running]
             doing = roles.get(i, _NO_ROLES)
-            exchanges = read_collective(running) or ("", "", 0)
+            exchanges = read_collective(running) or ("", "", 0, ())
             done = flops, size, effort, caller.runs, caller.name
-            return model.Instruction(running.name, i.opcode, fusion, *doing, *place, *done, *exchanges)
+            around_it = caller.most_runs, caller.under
+            return model.Instruction(running.name, i.opcode, fusion, *doing, *place, *done, *exchanges, *around_it)
 
         if self.last:
             found = [instruction(i, running) for i in joined if (running := self.renamed.get(i) or by_name.get(i.name))]

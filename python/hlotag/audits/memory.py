@@ -16,9 +16,11 @@ from typing import NamedTuple
 from hlotag._util.groups import group
 from hlotag.audits.buffers import Buffer, Memory
 from hlotag.audits.grouping import Reader
+from hlotag.audits.makers import Makers
 from hlotag.audits.model import Instruction, Op
 from hlotag.hlo import HloModule
 from hlotag.hlo import module as hlo
+from hlotag.hlo.shapes import text_of
 
 BUFFERS = "-buffer-assignment.txt"  # the end of the names of files
 _ALLOCATION = re.compile(r"^allocation (\d+): size (\d+)(?:, color (\d+))?(?:, page \d+)?(, .*|:)$")
@@ -27,8 +29,6 @@ _RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$")
 _STEP = re.compile(r"^    (\d+):(\S+)$")
 # Memory spaces of XLA's layouts. The others are on the chip.
 _DEVICE, _HOST = 0, 5
-# Limit of instructions followed from a value to what makes it.
-_MOST_STEPS = 64
 
 ARGUMENTS, OUTPUTS, CONSTANTS, ADDED, UNUSED = "arguments", "outputs", "constants", "added by XLA", "unused at the peak"
 MEANINGS = {
@@ -214,37 +214,37 @@ class _Owners:
     def __init__(self, module: HloModule, instructions: Sequence[Instruction]) -> None:
         self._known = {each.name: each for each in instructions}
         self._by_name: dict[str, hlo.Instruction] = {each.name: each for each in module.instructions()}
+        self._makers = Makers(module, self._known)
         self._inside = group((each.fusion, each) for each in instructions if each.fusion)
 
     def find(self, name: str, index: str) -> Buffer:
         """The buffer, without its size, of a value: an instruction's, or at an index of its tuple."""
         instruction = self._by_name.get(name)
-        known = self._known.get(self._made_by(instruction, index).name if instruction else name)
-        if known is None or not known.owners:
-            # XLA may have made the root of a fusion: then the fusion's instruction with most work.
-            inside = [each for each in self._inside.get(name, ()) if each.owners]
-            known = max(inside, key=lambda each: each.effort) if inside else None
+        type_name = _type_of(instruction, index) if instruction else ""
+        known = self._maker(name, instruction, _element(index))
         if known is None:
-            return Buffer(name, 0, ADDED)
+            return Buffer(name, 0, ADDED, type=type_name)
         at = _element(index)
         # A collective that XLA combined has an operation for each element of its tuple.
         is_combined = bool(known.collective) and 0 <= at < len(known.owners)
-        return Buffer(name, 0, "", known.owners[at if is_combined else 0], known.scope, known.phase)
+        return Buffer(name, 0, "", known.owners[at if is_combined else 0], known.scope, known.phase, type_name)
 
-    def _made_by(self, instruction: hlo.Instruction, index: str) -> hlo.Instruction:
-        """The instruction that makes a value: in a fusion, a call or a loop, and in a loop's body that of the state."""
-        at = _element(index)
-        for _ in range(_MOST_STEPS):
-            if instruction.opcode == "while":
-                instruction = next((body.root for body in instruction.called if body.root.opcode == "tuple"), instruction)
-            elif instruction.opcode in ("fusion", "call") and instruction.called:
-                instruction = instruction.called[0].root
-            elif instruction.opcode == "parameter" and at >= 0 and instruction.computation.root.opcode == "tuple":
-                instruction = instruction.computation.root
-            elif instruction.opcode == "tuple" and 0 <= at < len(instruction.operands):
-                instruction, at = instruction.operands[at], -1
-            elif instruction.opcode in ("bitcast", "copy", "convert") and instruction.name not in self._known:
-                instruction = instruction.operands[0]
-            else:
-                return instruction
-        return instruction
+    def _maker(self, name: str, instruction: hlo.Instruction | None, element: int) -> Instruction | None:
+        """The instruction with operations that makes a value."""
+        makers = self._makers.find(instruction, element) if instruction else []
+        found = [self._known.get(maker.name) for maker in makers] or [self._known.get(name)]
+        if made := next((each for each in found if each and each.owners), None):
+            return made
+        # XLA may have made the root of a fusion: then the fusion's instruction with most work.
+        inside = [each for each in self._inside.get(name, ()) if each.owners]
+        return max(inside, key=lambda each: each.effort) if inside else None
+
+
+def _type_of(instruction: hlo.Instruction, index: str) -> str:
+    """The type of a value, at an index of its tuple such as `{1,0}`."""
+    shape = instruction.proto.shape
+    for number in filter(None, index.strip("{}").split(",")):
+        if int(number) >= len(shape.tuple_shapes):
+            return ""
+        shape = shape.tuple_shapes[int(number)]
+    return text_of(shape)

@@ -125,11 +125,15 @@ class Instruction(NamedTuple):
         flops: Its operations in one run on one device, as XLA counts them, and 1 for a transcendental function.
         bytes: Those that it writes, or reads from places that other values choose. 0 for a value that stays within a fusion.
         effort: Flops and bytes on one scale, by which time is divided.
-        runs: How often it runs in a run of the program, as far as XLA knows the trips of its loops.
+        runs: How often it runs in a run of the program in which each conditional takes its largest branch: 0 in other branches. A
+            loop of unknown trips counts once.
         caller: The loop, call or branch that runs its computation; empty for none, and for several.
         collective: The opcode of the collective that it is or ends, "all-gather"; empty for other instructions.
         start: Of a collective, the instruction that starts it: itself, unless it ends an asynchronous pair.
         group: Of a collective, how many devices exchange values; 0 for all.
+        shares: Of a combined collective, the bytes of each operand, in the order of its operations.
+        most_runs: How often it runs, whichever branches are taken.
+        under: The branches and the loops of unknown trips around it, outermost first.
     """
 
     name: str
@@ -148,11 +152,29 @@ class Instruction(NamedTuple):
     collective: str = ""
     start: str = ""
     group: int = 0
+    shares: tuple[int, ...] = ()
+    most_runs: int = 1
+    under: tuple[str, ...] = ()
 
     @property
     def owners(self) -> tuple[int, ...]:
-        """The operations that its work belongs to, in equal parts."""
+        """The operations that its work belongs to."""
         return self.ops or self.parts or self.carries[:1]
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """How the owners divide its work: a combined collective's by their bytes, others equally."""
+        count = len(self.owners)
+        return self.shares if len(self.shares) == count and any(self.shares) else (1,) * count
+
+    def divide(self, amount: int) -> list[int]:
+        """Divides an amount of work among the owners. The first ones have what is left over."""
+        whole, weights = sum(self.weights), self.weights
+        found, behind = [], 0
+        for weight in reversed(weights):
+            found.append(amount * (behind + weight) // whole - amount * behind // whole)
+            behind += weight
+        return found[::-1]
 
     def place_of(self, op: Op) -> tuple[str, str]:
         """The scope and phase of one of its operations: its own, if the operation is the only one."""
@@ -376,18 +398,13 @@ def sum_work(instructions: Iterable[Instruction]) -> dict[int, list[int]]:
     """
     found: dict[int, list[int]] = {}
     for each in instructions:
-        owners = each.ops or each.parts or each.carries[:1]
-        for place, number in enumerate(owners):
-            sums = found.get(number)
-            if sums is None:
-                sums = found[number] = [0, 0, 0, 0]
+        amounts = each.flops, each.bytes, each.effort
+        work = zip(*map(each.divide, amounts), strict=True) if len(each.owners) > 1 else (amounts,)
+        for number, parts in zip(each.owners, work, strict=False):  # An instruction of XLA's has no owners.
+            sums = found.setdefault(number, [0, 0, 0, 0])
             sums[0] |= bool(each.ops)
-            if each.flops or each.bytes:
-                # The first operations have what cannot be divided equally.
-                more, shares = len(owners) - 1 - place, len(owners)
-                sums[1] += (each.flops + more) // shares
-                sums[2] += (each.bytes + more) // shares
-                sums[3] += (each.effort + more) // shares
+            for place, amount in enumerate(parts, start=1):
+                sums[place] += amount
     return found
 
 

@@ -55,9 +55,9 @@ def _places(audit: Findings, instruction: Instruction, by: str, read: Reader) ->
 
 
 def _divide(instruction: Instruction) -> Iterator[tuple[int, ...]]:
-    """Divides flops, bytes and exchanged bytes among the operations of an instruction. The first have what is left over."""
-    shares = len(instruction.owners) or 1
+    """Divides flops, bytes and exchanged bytes among the operations of an instruction."""
     exchanged = instruction.bytes if instruction.collective and instruction.start == instruction.name else 0
     amounts = [amount * instruction.runs for amount in (instruction.flops, instruction.bytes, exchanged)]
-    for place in range(shares):
-        yield tuple([(amount + shares - 1 - place) // shares for amount in amounts])
+    if not instruction.owners:
+        return iter([tuple(amounts)])
+    return zip(*map(instruction.divide, amounts), strict=True)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from hlotag.hlo import opcodes
 from hlotag.hlo.module import Instruction
+from hlotag.hlo.shapes import bytes_of
 
 
 class Collective(NamedTuple):
@@ -18,11 +19,13 @@ class Collective(NamedTuple):
         opcode: Without "-start" and "-done": "all-gather".
         start: The name of the instruction that starts it: the end of a pair names the start, others themselves.
         group: How many devices exchange values; 0 if the instruction does not say, which is all devices.
+        parts: Of a combined collective, the bytes of each operand.
     """
 
     opcode: str
     start: str
     group: int
+    parts: tuple[int, ...] = ()
 
 
 def read_collective(instruction: Instruction) -> Collective | None:
@@ -31,7 +34,14 @@ def read_collective(instruction: Instruction) -> Collective | None:
         return None
     start = instruction.operands[0] if instruction.opcode.endswith("-done") and instruction.operands else instruction
     inner = [called.root for called in start.called] if start.opcode.startswith("async-") else []
-    return Collective(opcode, start.name, _group_of((inner or [start])[0]))
+    exchanging = (inner or [start])[0]
+    return Collective(opcode, start.name, _group_of(exchanging), _parts_of(exchanging))
+
+
+def _parts_of(instruction: Instruction) -> tuple[int, ...]:
+    if len(instruction.operand_ids) < 2 or instruction.opcode.startswith("collective-permute"):
+        return ()  # Further operands of a permutation are buffers and places in them.
+    return tuple(bytes_of(operand.proto.shape) for operand in instruction.operands)
 
 
 @functools.cache

@@ -33,6 +33,13 @@ _CLASSES = protobuf.classes(
             "tuple_shapes": (4, "ShapeProto[]"),
             "layout": (5, "LayoutProto"),
         },
+        "LiteralProto": {
+            "shape": (1, "ShapeProto"),
+            "s32s": (4, "int32[]"),
+            "s64s": (5, "int64[]"),
+            "u32s": (6, "int64[]"),
+            "u64s": (7, "int64[]"),
+        },
         "ReplicaGroup": {"replica_ids": (1, "int64[]")},
         "IotaReplicaGroupList": {"num_replica_groups": (1, "int64"), "num_devices_per_group": (2, "int64")},
         "CollectiveDeviceList": {"replica_groups": (1, "ReplicaGroup[]"), "iota": (2, "IotaReplicaGroupList")},
@@ -46,6 +53,7 @@ _CLASSES = protobuf.classes(
             "opcode": (2, "string"),
             "shape": (3, "ShapeProto"),
             "metadata": (7, "OpMetadata"),
+            "literal": (8, "bytes"),  # A `LiteralProto`, which may be large: read on demand.
             "parameter_number": (9, "int64"),
             "fusion_kind": (11, "string"),
             "tuple_index": (13, "int64"),
@@ -54,6 +62,7 @@ _CLASSES = protobuf.classes(
             "operand_ids": (36, "int64[]"),
             "backend_config": (43, "bytes"),
             "called_computation_ids": (38, "int64[]"),
+            "comparison_direction": (63, "string"),
             "replica_groups": (49, "ReplicaGroup[]"),
             "frontend_attributes": (68, "FrontendAttributes"),
             "collective_device_list": (87, "CollectiveDeviceList"),
@@ -95,6 +104,7 @@ _CLASSES = protobuf.classes(
         "HloProto": {"hlo_module": (1, "HloModuleProto")},
     }
 )
+_LONGEST_SCALAR = 256  # bytes of the literal of a scalar, layout included
 HloModuleProto = _CLASSES["HloModuleProto"]
 
 
@@ -115,6 +125,15 @@ def module_of_dump(data: bytes, file: str) -> Any:
         return _CLASSES["HloProto"].FromString(data).hlo_module
     except DecodeError:
         raise ParseError(f"{file}: not a complete HloProto; dump the module again with --xla_dump_hlo_as_proto") from None
+
+
+def integer_of(literal: bytes) -> int | None:
+    """The value of a serialized `LiteralProto` that is one integer of 32 or 64 bits; None for others."""
+    if len(literal) > _LONGEST_SCALAR:
+        return None
+    read = _CLASSES["LiteralProto"].FromString(literal)
+    values = [*read.s32s, *read.s64s, *read.u32s, *read.u64s]
+    return values[0] if len(values) == 1 and not read.shape.dimensions else None
 
 
 def write(module: Any) -> bytes:

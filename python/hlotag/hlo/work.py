@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hlotag import _core
@@ -12,10 +11,13 @@ from hlotag.hlo import opcodes
 from hlotag.hlo.join import must_be_sound
 from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.opcodes import Role
+from hlotag.hlo.trips import Trips
 
-_TRIPS = re.compile(rb'"known_trip_count":\{"n":"(\d+)"')
 # TPU's custom calls that compute nothing: they join prefetched parts, and start and end a collective within fusions.
 _GLUE_CALLS = {"AllocateBuffer", "AsyncCollectiveDone", "AsyncCollectiveStart", "ConcatBitcast"}
+
+# The ends of asynchronous pairs, which have the computation that the start runs.
+_ENDS = {"async-done", "async-update"}
 
 
 class Work(NamedTuple):
@@ -94,26 +96,87 @@ class Caller(NamedTuple):
 
     Attributes:
         name: The loop, call or branch; empty for the entry, and for a computation that several instructions run.
-        runs: How often a run of the program runs the computation, as far as XLA knows the trips of its loops.
+        runs: How often a run of the program runs the computation, if each conditional takes its largest branch. A loop of unknown
+            trips counts once.
+        most_runs: The same, whichever branches are taken.
+        under: The branches and the loops of unknown trips around the computation, outermost first.
     """
 
     name: str = ""
     runs: int = 1
+    most_runs: int = 1
+    under: tuple[str, ...] = ()
 
 
-def find_callers(module: HloModule) -> dict[int, Caller]:
+def find_callers(module: HloModule, work: Mapping[Instruction, Work]) -> dict[int, Caller]:
     """Finds what runs each computation, by its id. A fusion's is run by what runs the fusion."""
-    found: dict[int, Caller] = {module.entry.id: Caller()}
+    trips = Trips(module)
+    has_branches = any(instruction.opcode == "conditional" for instruction in work)
+    totals = _sum_computations(module, work, trips) if has_branches else {}
+    callers: dict[int, list[Caller]] = {module.entry.id: [Caller()]}
+    found: dict[int, Caller] = {}
     for computation in reversed(module.computations.values()):  # Callers first.
-        around = found.setdefault(computation.id, Caller())
+        around = found[computation.id] = _merge(callers.get(computation.id, [Caller()]))
         for instruction in computation.instructions:
-            for called in instruction.called_ids:
-                caller = around if instruction.opcode == "fusion" else Caller(instruction.name, around.runs * _trips(instruction))
-                if found.setdefault(called, caller) != caller:
-                    found[called] = Caller("", caller.runs)
+            for called, caller in _call(instruction, around, totals, trips):
+                callers.setdefault(called, []).append(caller)
     return found
 
 
-def _trips(instruction: Instruction) -> int:
-    known = _TRIPS.search(instruction.proto.backend_config) if instruction.opcode == "while" else None
-    return int(known[1]) if known else 1
+def _merge(callers: Sequence[Caller]) -> Caller:
+    """What runs a computation that several instructions run."""
+    first, *others = callers
+    if not others:
+        return first
+    unders = {each.under for each in callers}
+    under = first.under if len(unders) == 1 else (" or ".join(sorted({", ".join(each) for each in unders if each})),)
+    return Caller(
+        first.name if all(each.name == first.name for each in others) else "",
+        sum(each.runs for each in callers),
+        sum(each.most_runs for each in callers),
+        under,
+    )
+
+
+def _call(
+    instruction: Instruction, around: Caller, totals: Mapping[int, tuple[int, int]], trips: Trips
+) -> Iterator[tuple[int, Caller]]:
+    """The computations that an instruction runs, each with how it runs them; `around` runs the instruction."""
+    called = tuple(dict.fromkeys(instruction.called_ids))
+    name, runs, most_runs, under = instruction.name, around.runs, around.most_runs, around.under
+    if instruction.opcode == "conditional":
+        largest = max(called, key=totals.__getitem__)
+        for number, branch in enumerate(called):
+            taken = runs if branch == largest else 0
+            yield branch, Caller(name, taken, most_runs, (*under, f"branch {number} of {name}"))
+        return
+    if instruction.opcode == "fusion":
+        caller = around
+    elif instruction.opcode == "while":
+        count = trips.of(instruction)
+        times = 1 if count is None else count
+        caller = Caller(name, runs * times, most_runs * times, (*under, name) if count is None else under)
+    elif instruction.opcode in _ENDS:
+        caller = Caller(name, 0, 0, under)  # The start runs it.
+    else:
+        caller = Caller(name, runs, most_runs, under)
+    yield from ((each, caller) for each in called)
+
+
+def _sum_computations(module: HloModule, work: Mapping[Instruction, Work], trips: Trips) -> dict[int, tuple[int, int]]:
+    """The flops and bytes of a run of each computation, by its id, with those of what it runs."""
+    totals: dict[int, tuple[int, int]] = {}
+    for computation in module.computations.values():  # Callees first.
+        flops = size = 0
+        for instruction in computation.instructions:
+            own = work[instruction]
+            called = [totals[each] for each in dict.fromkeys(instruction.called_ids)]
+            if instruction.opcode == "conditional":
+                called = [max(called)]
+            elif instruction.opcode in _ENDS:
+                called = []
+            times = (trips.of(instruction) or 1) if instruction.opcode == "while" else 1
+            flops += own.flops + times * sum(each[0] for each in called)
+            size += own.bytes + times * sum(each[1] for each in called)
+        totals[computation.id] = flops, size
+    return totals

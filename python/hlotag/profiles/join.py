@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hlotag._text import count, list_some
 from hlotag.audits.model import Op
-from hlotag.profiles import clock, model, trace
+from hlotag.profiles import clock, model, trace, undivided
 from hlotag.profiles.clock import Times
 from hlotag.profiles.model import Hot, Row, Transfer
 from hlotag.profiles.program import Part, Program
@@ -53,13 +53,16 @@ def profile_of(
     total = float(times.steps.mean())
     rows: list[Row] = []
     for title, value_of in groupings:
-        found = _sums(times, lambda name, read=value_of: _shares(program.parts(name), read))
+        found = _sums(times, lambda name, read=value_of: _shares(program.sure_parts(name, groupings), read))
         rows += [_row(title, *place, sums, total) for place, sums in found.items()]
-    rest = _sums(times, lambda name: {} if program.parts(name) else {(_REST.get(name, model.ADDED), ""): 1.0})
+    doubts = undivided.Doubts(program, groupings)
+    rest = _sums(
+        times, lambda name: {} if program.sure_parts(name, groupings) else {(_REST.get(name) or doubts.row(name), ""): 1.0}
+    )
     rest[model.NOTHING, ""] = _Sums(np.maximum(times.steps - times.wall.sum(0), 0.0))
     rows += [_row("", value, "", rest[value, ""], total) for value in model.MEANINGS if (value, "") in rest]
 
-    parts, wall = [program.parts(name) for name in times.names], times.wall.mean(1)
+    parts, wall = [program.sure_parts(name, groupings) for name in times.names], times.wall.mean(1)
     without_tag = np.array([sum(part.weight for part in found if not program.values(part.op)) for found in parts])
     is_split = np.array(
         [len({tuple([read(p) for _, read in groupings]) for p in found if p.weight}) > 1 for found in parts], bool
@@ -80,7 +83,7 @@ def profile_of(
         timeline=devices,
     )
     beside = sum(device.beside for device in devices) / len(devices) / len(times.steps)
-    return replace(found, notes=tuple(_notes(found, beside, devices, left_out)))
+    return replace(found, notes=(*_notes(found, beside, devices, left_out), *doubts.notes(found)))
 
 
 @dataclass
@@ -240,5 +243,5 @@ def _notes(profile: Profile, beside: float, devices: Sequence[trace.Device], lef
     counts = {len(device.steps) for device in devices}
     if len(counts) > 1:
         yield f"The devices have {min(counts)} to {max(counts)} steps in the trace; the first {min(counts)} count."
-    if not any(row.key for row in profile.rows):
+    if not any(row.key or row.value == model.UNDIVIDED for row in profile.rows):
         yield _NO_TAGS

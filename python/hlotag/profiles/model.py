@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hlotag.profiles.trace import Device
 
 # The rows for time outside the program's operations, in the order of a table.
+UNDIVIDED = "undivided"
 ADDED = "added by XLA"
 OTHERS = "other programs"
 GRAPHS = "command buffers"
@@ -22,6 +23,8 @@ UNNAMED = "without a name"
 NOTHING = "no instruction"
 
 MEANINGS = {
+    UNDIVIDED: "Instructions that hold a branch, or a loop of unknown trips, beside work of other rows: the trace has one event "
+    "for all of it.",
     ADDED: "Instructions that XLA added, such as copies.",
     OTHERS: "Instructions of other programs.",
     GRAPHS: "Kernels of command buffers that have a library's name, such as cuBLAS's; they have their instructions' names in a "
@@ -227,6 +230,7 @@ class Timing:
 # How much longer a step takes under the profiler, from which the sentence says so.
 _SLOWED = 1.5
 _SENTENCES = {
+    UNDIVIDED: "branches and loops that cannot be divided",
     ADDED: "what XLA added",
     OTHERS: "other programs",
     GRAPHS: "command buffers",

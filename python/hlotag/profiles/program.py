@@ -19,9 +19,12 @@ from hlotag.hlo import HloModule
 from hlotag.profiles import trace
 from hlotag.profiles.dependences import find_readers
 from hlotag.profiles.trace import Device
+from hlotag.profiles.weights import weight_of
 
 # Part of the time in instructions that the audit lacks, from which a trace is of another program.
 _MOST_UNKNOWN = 0.01
+# Effort of an instruction that computes a scalar, such as a loop's counter.
+_SCALAR = 2
 _NO_NAME = re.compile(r"\W")  # what cannot be in the name of a kernel
 
 
@@ -34,12 +37,14 @@ class Part:
         scope: The named scopes of the operation in this instruction.
         phase: Its phase there.
         weight: Between 0 and 1; the parts of an instruction have 1 together.
+        under: The branches and the loops of unknown trips around it, outermost first.
     """
 
     op: Op
     scope: str
     phase: str
     weight: float
+    under: tuple[str, ...] = ()
 
 
 class Program:
@@ -60,6 +65,7 @@ class Program:
         self.name = audit.name
         self.audit = audit
         self._module, self._traced = module, program or audit.name
+        self._platform = audit.platform
         self._ops = audit.ops
         self._values = read_values(audit)
         self._own = leave_out_libraries(self._values)
@@ -93,7 +99,10 @@ class Program:
     def read(self, file: Path) -> list[Device]:
         """Reads what the program did in a trace. Raises ParseError as `trace.read`."""
         readers = find_readers(self._module) if self._module else {}
-        return trace.read(file, self._traced, self.kernels, self.once, readers)
+        devices = trace.read(file, self._traced, self.kernels, self.once, readers)
+        if not self._platform and devices:  # As of a module alone.
+            self._platform = devices[0].name.rpartition(":")[0].rpartition(":")[2].lower()
+        return devices
 
     def opcode(self, name: str) -> str:
         """The opcode of an instruction outside of fusions; "fusion" for a fusion, empty if no operation became it."""
@@ -130,7 +139,8 @@ class Program:
     def parts(self, name: str) -> tuple[Part, ...]:
         """Divides what runs as one, and what it runs, among the operations by the work of the instructions.
 
-        Those with most work come first; empty if no operation of the program became the instruction.
+        Those with most work come first; empty if no operation of the program became the instruction. All branches of a
+        conditional have parts; a loop of unknown trips has those of one trip.
         """
         if name not in self._parts:
             self._parts[name] = self._divide([i for n in (name, *self._run_by(name)) for i in self._inside.get(n, ())])
@@ -145,16 +155,40 @@ class Program:
                 values[value] = values.get(value, 0.0) + part.weight
         return {key: sorted(values, key=lambda value, of=values: -of[value]) for key, values in work.items()}
 
+    def sure_parts(self, name: str, groups: Sequence[tuple[str, Callable[[Part], str]]]) -> tuple[Part, ...]:
+        """The parts of what runs as one; empty if the trace does not say how its time divides among the values of `groups`.
+
+        It does not if a branch, or a loop of unknown trips, is beside other work of another value or phase.
+        """
+        parts = self.parts(name)
+        if len({part.under for part in parts if part.weight}) < 2:
+            return parts
+        places = {(part.phase, *(read(part) for _, read in groups)) for part in parts if part.weight}
+        return parts if len(places) == 1 else ()
+
+    def _time_of(self, each: Instruction) -> float:
+        """The time of one run of an instruction beside others, in simple operations on elements of four bytes."""
+        if not each.flops or not each.owners:
+            return each.effort
+        type_name = self._ops[each.owners[0]].type.partition("[")[0]
+        return max(each.flops * weight_of(self._platform, each.opcode, type_name), each.bytes / 4)
+
     def _divide(self, instructions: Sequence[Instruction]) -> tuple[Part, ...]:
-        is_idle = not any(each.effort * each.runs for each in instructions if each.owners)
-        work: dict[tuple[int, str, str], float] = {}
-        for each in instructions:
-            for owner in each.owners:
+        efforts = [self._time_of(each) * each.most_runs for each in instructions]
+        if len({each.under for each in instructions if each.owners}) > 1:  # A counter is no work beside the loop's.
+            efforts = [0 if each.effort <= _SCALAR else effort for each, effort in zip(instructions, efforts, strict=True)]
+        if not any(effort for each, effort in zip(instructions, efforts, strict=True) if each.owners):
+            efforts = [1] * len(efforts)
+        work: dict[tuple[int, str, str, tuple[str, ...]], float] = {}
+        for each, effort in zip(instructions, efforts, strict=True):
+            for owner, weight in zip(each.owners, each.weights, strict=True):
                 scope, phase = each.place_of(self._ops[owner])
-                effort = 1 if is_idle else each.effort * each.runs
-                work[owner, scope, phase] = work.get((owner, scope, phase), 0) + effort / len(each.owners)
+                place = owner, scope, phase, each.under
+                work[place] = work.get(place, 0) + effort * weight / sum(each.weights)
         total = sum(work.values())
-        parts = [Part(self._ops[owner], scope, phase, effort / total) for (owner, scope, phase), effort in work.items()]
+        parts = [
+            Part(self._ops[owner], scope, phase, effort / total, under) for (owner, scope, phase, under), effort in work.items()
+        ]
         return tuple(sorted(parts, key=lambda part: (-part.weight, part.op.id)))
 
     def grouping(self, by: Grouping | None) -> list[tuple[str, Callable[[Part], str]]]:

@@ -56,7 +56,8 @@ def _largest(audit: Reported, memory: Memory, width: int) -> Table:
     rows = []
     for buffer in memory.buffers[:_BUFFERS]:
         op = audit.ops[buffer.op] if buffer.op >= 0 else None
-        cells = (buffer.name, in_bytes(buffer.bytes), op.title if op else buffer.kind, buffer.phase)
+        what = f"{op.name.rpartition('.')[2]} {buffer.type}" if op else buffer.kind
+        cells = (buffer.name, in_bytes(buffer.bytes), what.strip(), buffer.phase)
         rows.append((*cells, op.source if op else "", buffer.scope))
     return fit_rows(limits, rows, width, numbers={"bytes"})
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long does an opcode take for an element, beside others in the same event? Flops count each of them as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Weight(NamedTuple):
+    """Times of an element, where a simple operation on `f32`, such as an addition, takes 1.
+
+    Attributes:
+        f32: For elements of 32 bits or less.
+        f64: For elements of 64 bits.
+    """
+
+    f32: float
+    f64: float
+
+
+_SIMPLE = Weight(1, 2)
+
+# Measured by benchmarks/weights.py on two cores of an Intel Xeon with AVX-512, jax 0.12, November 2026. A simple operation takes
+# 0.07 ns there. Of a product, the weight is for each flop; of a reduction, for each element.
+_CPU = {
+    "atan2": Weight(640, 650),
+    "cbrt": Weight(130, 300),
+    "ceil": Weight(1.6, 4),
+    "convolution": Weight(0.15, 0.3),
+    "cosine": Weight(80, 140),
+    "divide": Weight(2.5, 11),
+    "dot": Weight(0.15, 0.3),
+    "erf": Weight(26, 640),
+    "exponential": Weight(46, 140),
+    "exponential-minus-one": Weight(58, 160),
+    "floor": Weight(1.8, 3),
+    "log": Weight(36, 75),
+    "log-plus-one": Weight(42, 150),
+    "logistic": Weight(50, 145),
+    "maximum": Weight(2.5, 5),
+    "minimum": Weight(2.5, 5),
+    "power": Weight(430, 650),
+    "reduce": Weight(3, 6),
+    "remainder": Weight(350, 370),
+    "rsqrt": Weight(16, 34),
+    "sine": Weight(78, 130),
+    "sqrt": Weight(3.5, 17),
+    "tan": Weight(200, 480),
+    "tanh": Weight(31, 90),
+}
+
+# Not measured by this project: cycles of an H100 in XLA's cost model, xla/service/gpu/model/hlo_op_profiles_data.h, beside those
+# of an addition. Opcodes that XLA expands into others count as these.
+_GPU = {
+    "atan2": Weight(62, 130),
+    "cbrt": Weight(25, 84),
+    "cosine": Weight(140, 80),
+    "divide": Weight(2.7, 75),
+    "exponential": Weight(11, 54),
+    "exponential-minus-one": Weight(27, 100),
+    "log": Weight(24, 116),
+    "log-plus-one": Weight(33, 180),
+    "logistic": Weight(14, 130),
+    "power": Weight(73, 315),
+    "rsqrt": Weight(11, 40),
+    "sine": Weight(137, 79),
+    "sqrt": Weight(11, 47),
+    "tanh": Weight(67, 62),
+}
+
+# No measurement and no published model of TPUs: there, each opcode counts as its flops.
+_TABLES: Mapping[str, Mapping[str, Weight]] = {"cpu": _CPU, "cuda": _GPU, "gpu": _GPU, "rocm": _GPU}
+
+
+def weight_of(platform: str, opcode: str, type_name: str) -> float:
+    """The time of a flop of an opcode on JAX's platform; `type_name` is the type of its elements, `f32`."""
+    table = _TABLES.get(platform)
+    if table is None:
+        return 1.0
+    weight = table.get(opcode, _SIMPLE)
+    return weight.f64 if type_name in ("f64", "c128", "s64", "u64") else weight.f32
