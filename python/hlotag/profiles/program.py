@@ -16,6 +16,7 @@ from hlotag.audits.model import Instruction, Op
 from hlotag.audits.report import Reported
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
+from hlotag.hlo.partners import Partners, find_partners
 from hlotag.profiles import trace
 from hlotag.profiles.dependences import find_readers
 from hlotag.profiles.trace import Device
@@ -89,6 +90,11 @@ class Program:
     def once(self) -> set[str]:
         """The instructions that run once in a run of the program."""
         return {each.kernel for each in self.audit.instructions if not each.caller and each.runs == 1}
+
+    @cached_property
+    def partners(self) -> dict[str, Partners]:
+        """By collective, the devices that exchange values; empty if the module is unknown."""
+        return find_partners(self._module) if self._module else {}
 
     def read(self, file: Path) -> list[Device]:
         """Reads what the program did in a trace. Raises ParseError as `trace.read`."""
