@@ -142,6 +142,12 @@ class Program:
             self._parts[name] = self._divide([i for n in (name, *self._run_by(name)) for i in self._inside.get(n, ())])
         return self._parts[name]
 
+    def flops(self, name: str) -> int:
+        """The flops of one event of what runs as one, with what it runs."""
+        inside = [each for n in (name, *self._run_by(name)) for each in self._inside.get(n, ())]
+        own = max((each.runs for each in self._inside.get(name, ())), default=1)
+        return sum(each.flops * max(each.runs // max(own, 1), 1) for each in inside)
+
     def values_by_work(self, name: str) -> dict[str, list[str]]:
         """By key, the values of the operations in what runs as one, the value with most work first."""
         work: dict[str, dict[str, float]] = {}
