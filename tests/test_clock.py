@@ -20,6 +20,7 @@ from hlotag.profiles import trace
 from hlotag.profiles.dependences import find_readers
 from hlotag.profiles.join import profile_of
 from test_profile_trace import MS, program_of, step, thunk
+from time_truth import exposed, parse
 
 F32 = "f32[8]"
 SUM = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
@@ -131,6 +132,48 @@ def test_a_serial_sum_is_exposed():
     with hlotag.stage():
         (found,) = hlotag.profile(f, x, x, steps=4).transfers
     assert found.exposed >= 0.95 * found.seconds
+
+
+@jax.jit
+def gather(w):
+    return jax.lax.all_gather(w, "x", tiled=True)
+
+
+def in_turns(weights, x):
+    """Each gather waits for the layer before, and each layer for its gather: nothing can overlap."""
+    for w in weights:
+        x = jnp.tanh(x @ gather(w + x[0, 0]))
+    return jax.lax.pmean(x.sum(), "x")
+
+
+def sharded(weights, x):
+    """A step of FSDP, in which the compiler decides what overlaps."""
+
+    def loss(weights, x):
+        for w in weights:
+            x = jnp.tanh(x @ gather(w))
+        return (x**2).sum()
+
+    return jax.grad(loss)(weights, x)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("program", "out"), [(in_turns, P()), (sharded, P("x"))], ids=["in turns", "sharded weights"])
+def test_exposed_is_that_of_an_independent_count(program, out, tmp_path):
+    mesh = jax.make_mesh((4,), ("x",), devices=jax.devices()[:4])
+    f = jax.jit(jax.shard_map(program, mesh=mesh, in_specs=(P("x"), P("x")), out_specs=out, check_vma=False))
+    arguments = jax.device_put(([jnp.ones((512, 512)) * 0.01] * 4, jnp.ones((256, 512))), NamedSharding(mesh, P("x")))
+    compiled = f.lower(*arguments).compile()
+    jax.block_until_ready(compiled(*arguments))
+    with jax.profiler.trace(tmp_path):
+        for number in range(5):
+            with jax.profiler.StepTraceAnnotation("step", step_num=number):
+                jax.block_until_ready(compiled(*arguments))
+    found = hlotag.read_profile(tmp_path, by="operation")
+    module = parse(compiled.as_text())
+    assert found.exposed / found.total_seconds == pytest.approx(exposed(tmp_path, found.name, module, len(found.steps)), abs=0.01)
+    if program is in_turns:
+        assert found.exposed == pytest.approx(sum(each.seconds for each in found.transfers), rel=0.02)
 
 
 def named(number: int, count: int):

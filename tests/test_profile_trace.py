@@ -34,7 +34,7 @@ OPS = [
 TAGS = [("layer", value, op) for op, value in enumerate("01101")] + [("block", "mlp", 0)]
 LOOP = {"effort": 8, "caller": "while.1"}
 INSTRUCTIONS = [
-    Instruction("dot.1", "dot", ops=(0,), scope="a/b/c", phase="forward", **LOOP),
+    Instruction("dot.1", "dot", ops=(0,), scope="a/b/c", phase="forward", flops=16, **LOOP),
     Instruction("dot.2", "dot", ops=(1,), scope="a/b", phase="forward", **LOOP),
     Instruction("dot.3", "dot", ops=(2,), scope="a", phase="backward", **LOOP),
     Instruction("tanh.1", "tanh", "fusion.1", (3,), phase="forward", effort=3),
@@ -331,13 +331,75 @@ def test_what_is_no_trace_of_the_program_is_an_error(tmp_path, content, message)
         trace.read(trace.find(tmp_path), "jit_step")
 
 
-def test_a_timeline_has_a_track_for_each_key(tmp_path):
-    events = [thunk("dot.1", 0, 2), thunk("fusion.1", 2, 1), thunk("dot.2", 4, 2), thunk("copy.1", 6, 1), thunk("dot.2", 7, 1)]
-    devices = trace.read(traces.write(tmp_path, host(*events)), "jit_step")
+def timeline(tmp_path: Path, planes: traces.Planes) -> dict[str, list[dict[str, Any]]]:
+    """By track, its slices."""
+    devices = trace.read(traces.write(tmp_path, planes), "jit_step")
     written = perfetto.events(PROGRAM, devices)
     names = {event["tid"]: event["args"]["name"] for event in written if event["name"] == "thread_name"}
-    shown = [(names[e["tid"]], e["name"], e["ts"], e["dur"]) for e in written if e["ph"] == "X"]
-    layers = [("layer=0 forward", 0, 3000), ("layer=1 forward", 4000, 2000), ("layer=1 forward", 7000, 1000)]
-    assert [each[1:] for each in shown if each[0] == "layer"] == layers
-    assert [name for track, name, *_ in shown if track == "instructions"] == ["dot.1", "fusion.1", "dot.2", "copy.1", "dot.2"]
-    assert [each for each in shown if each[0] == "block"] == [("block", "block=mlp forward", 0, 2000)]
+    return {names[tid]: [e for e in written if e["ph"] == "X" and e["tid"] == tid] for tid in names}
+
+
+def spans(slices: list[dict[str, Any]]) -> list[tuple[str, float, float]]:
+    return [(each["name"], each["ts"] / 1e3, (each["ts"] + each["dur"]) / 1e3) for each in slices]
+
+
+# By name: the events of a thread and of a second one, and the slices of the tracks of layers.
+TIMELINES = {
+    "what follows each other is one slice": ([thunk("dot.1", 0, 2), thunk("dot.1", 3, 1)], [], [[("0", 0, 4)]]),
+    "other work ends it": (
+        [thunk("dot.1", 0, 2), thunk("copy.7", 2, 1), thunk("dot.1", 3, 1)],
+        *([], [[("0", 0, 2), ("0", 3, 4)]]),
+    ),
+    "other work in another thread ends it": (
+        [thunk("dot.1", 0, 2), thunk("dot.1", 4, 1)],
+        *([thunk("copy.7", 1, 2)], [[("0", 0, 2), ("0", 4, 5)]]),
+    ),
+    "another program ends it": (
+        [thunk("dot.1", 0, 2), thunk("x", 2, 1, hlo_module="other"), thunk("dot.1", 3, 1)],
+        *([], [[("0", 0, 2), ("0", 3, 4)]]),
+    ),
+    "the end of a step ends it": ([thunk("dot.1", 8, 2), thunk("dot.1", 10, 1)], [], [[("0", 8, 10), ("0", 10, 11)]]),
+    "a loop around it does not": (
+        [thunk("while.1", 0, 9), thunk("dot.1", 0, 2), thunk("dot.1", 3, 1)],
+        *([], [[("0", 0, 4)]]),
+    ),
+    "values that run at once have a track each": (
+        [thunk("dot.1", 0, 4), thunk("dot.1", 5, 1)],
+        *([thunk("dot.2", 2, 3)], [[("0", 0, 4), ("0", 5, 6)], [("1", 2, 5)]]),
+    ),
+    "one value in two threads is one slice": ([thunk("dot.1", 0, 4)], [thunk("dot.1", 2, 4)], [[("0", 0, 6)]]),
+}
+
+
+@pytest.mark.parametrize("case", TIMELINES)
+def test_slices_of_a_timeline_hide_no_other_work(case, tmp_path):
+    first, second, expected = TIMELINES[case]
+    tracks = timeline(tmp_path, host(step(0, 0, 10), step(1, 10, 10), *first, second=second))
+    layers = [spans(slices) for name, slices in tracks.items() if name.startswith("layer")]
+    assert layers == [[(f"layer={value} forward", start, end) for value, start, end in track] for track in expected]
+    assert spans(tracks["steps"])[0] == ("step 0", 0, 10)
+
+
+def test_a_timeline_has_tracks_with_arguments(tmp_path):
+    events = [thunk("dot.1", 0, 2), thunk("fusion.1", 2, 1), thunk("dot.2", 4, 2), thunk("copy.1", 6, 1), thunk("dot.2", 7, 1)]
+    tracks = timeline(tmp_path, host(step(0, 0, 10), *events))
+    assert list(tracks) == ["steps", "instructions", "layer", "block"]
+    assert [each["name"] for each in tracks["instructions"]] == ["dot.1", "fusion.1", "dot.2", "copy.1", "dot.2"]
+    about = {"operation": "dot_general", "phase": "forward", "scope": "a/b/c", "line": "/m.py:3"}
+    assert tracks["instructions"][0]["args"] == {"step": 0, "flops": 16, **about}
+    assert tracks["instructions"][3]["args"] == {"step": 0, "flops": 0}
+    layers = [("layer=0 forward", 0, 3), ("layer=1 forward", 4, 6), ("layer=1 forward", 7, 8)]
+    assert spans(tracks["layer"]) == layers
+    # A slice of several lines has none.
+    assert tracks["layer"][0]["args"] == {"step": 0, "phase": "forward", "instructions": 2, "flops": 16}
+    assert tracks["layer"][1]["args"] == {"step": 0, "phase": "forward", "line": "/m.py:4", "instructions": 1, "flops": 0}
+    assert spans(tracks["block"]) == [("block=mlp forward", 0, 2)]
+
+
+def test_flops_of_a_loop_that_is_one_event_are_those_of_its_trips():
+    inside = [
+        Instruction("while.1", "while", ops=(5,), runs=3),
+        Instruction("dot.1", "dot", ops=(0,), flops=8, runs=12, caller="while.1"),
+    ]
+    program = program_of("m", TAGS, inside)
+    assert (program.flops("while.1"), program.flops("dot.1")) == (32, 8)

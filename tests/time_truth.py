@@ -28,6 +28,7 @@ _ARRAY = re.compile(r"([a-z]\w*)\[([\d,]*)\]")
 _NOTHING = {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "after-all", "opt-barrier"}
 # In a fusion, these only choose which element is read.
 _RENUMBERS = {"broadcast", "reshape", "reverse", "slice", "transpose"}
+_COLLECTIVES = {"all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter"}
 _RUNS_OTHERS = {"fusion", "while", "call", "conditional"}
 
 
@@ -219,14 +220,48 @@ class Times:
         return self.step - sum(self.of.values())
 
 
+_Event = tuple[float, float, int, str]
+"""Start, end, lane and instruction."""
+
+
 def clock(folder: Path, module_name: str, module: Module, last: int) -> Times:
     """Measures the mean of the last steps of a trace: at each instant, each thread or stream that runs has an equal part.
 
-    An event that holds events of others has no time but what they leave. A loop whose body has events is not counted itself. What
-    XLA says of the end of an instruction is late where a user of its value has started.
+    An event that holds events of others has no time but what they leave. A loop whose body has events is not counted itself.
+    """
+    devices, steps = _read(folder, module_name, module)
+    steps = steps[-last:]
+    totals: Counter[str] = Counter()
+    for leaves in devices.values():
+        for begin, finish in steps:
+            totals.update(_sweep([event for event in leaves if begin <= event[0] < finish], finish))
+    count = len(steps) * len(devices)
+    length = sum(finish - begin for begin, finish in steps) / len(steps)
+    return Times({name: nanoseconds / count / 1e9 for name, nanoseconds in totals.items()}, length / 1e9)
+
+
+def exposed(folder: Path, module_name: str, module: Module, last: int) -> float:
+    """The part of the last steps of a trace in which a device runs a collective and nothing else; the mean over devices."""
+    devices, steps = _read(folder, module_name, module)
+    steps = steps[-last:]
+    alone = 0.0
+    for leaves in devices.values():
+        for begin, finish in steps:
+            inside = [event for event in leaves if begin <= event[0] < finish]
+            instants = sorted({instant for start, end, *_ in inside for instant in (start, min(end, finish))})
+            for at, until in itertools.pairwise(instants):
+                running = [module.instructions[name].opcode for start, end, _, name in inside if start <= at < end]
+                alone += (until - at) * bool(running and _COLLECTIVES.issuperset(running))
+    return alone / len(devices) / sum(finish - begin for begin, finish in steps)
+
+
+def _read(folder: Path, module_name: str, module: Module) -> tuple[dict[object, list[_Event]], list[tuple[float, float]]]:
+    """By device, the events that hold no other instruction's; and the steps.
+
+    What XLA says of the end of an instruction is late where a user of its value has started.
     """
     file = max(folder.rglob("*.xplane.pb"), key=lambda each: each.stat().st_mtime_ns)
-    devices: dict[object, list[tuple[float, float, int, str]]] = defaultdict(list)
+    devices: dict[object, list[_Event]] = defaultdict(list)
     steps: list[tuple[float, float]] = []
     ends: dict[object, float] = {}
     starts: dict[object, tuple[object, int]] = {}
@@ -257,16 +292,11 @@ def clock(folder: Path, module_name: str, module: Module, last: int) -> Times:
             end = min(said, min(read, default=said))
             if end > was:
                 devices[device][index] = start, end, -1 - number, name
-    steps = sorted(steps)[-last:]
-    totals: Counter[str] = Counter()
-    for events in devices.values():
+    leaves = {}
+    for device, events in devices.items():
         seen = {event[3] for event in events}
-        leaves = [event for event in events if not _holds(module, event[3], seen)]
-        for begin, finish in steps:
-            totals.update(_sweep([event for event in leaves if begin <= event[0] < finish], finish))
-    count = len(steps) * len(devices)
-    length = sum(finish - begin for begin, finish in steps) / len(steps)
-    return Times({name: nanoseconds / count / 1e9 for name, nanoseconds in totals.items()}, length / 1e9)
+        leaves[device] = [event for event in events if not _holds(module, event[3], seen)]
+    return leaves, sorted(steps)
 
 
 def _users(module: Module) -> dict[str, set[str]]:
@@ -310,12 +340,12 @@ def _holds(module: Module, name: str, seen: set[str]) -> bool:
     return bool(inside & seen) or any(_holds(module, each, seen) for each in inside)
 
 
-def _sweep(events: list[tuple[float, float, int, str]], finish: float) -> Counter[str]:
+def _sweep(events: list[_Event], finish: float) -> Counter[str]:
     """Divides time among events: at each instant, equally among lanes, and in a lane to the event that began last."""
     instants = sorted({instant for start, end, *_ in events for instant in (start, min(end, finish))})
     found: Counter[str] = Counter()
     pending = sorted(events)
-    running: list[tuple[float, float, int, str]] = []
+    running: list[_Event] = []
     for begin, end in itertools.pairwise(instants):
         while pending and pending[0][0] <= begin:
             running.append(pending.pop(0))

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import NamedTuple
 
 from hlotag.hlo import opcodes
 from hlotag.hlo.module import Instruction
+from hlotag.hlo.replica_groups import list_groups
 from hlotag.hlo.shapes import bytes_of
 
 
@@ -51,16 +51,7 @@ def _may_exchange(opcode: str) -> bool:
 
 
 def _group_of(instruction: Instruction) -> int:
-    """The size of a group, in any of the forms of `HloInstructionProto`; of a permutation, the two devices of a pair."""
-    proto = instruction.proto
+    """The size of a group; of a permutation, the two devices of a pair."""
     if opcodes.base(instruction.opcode) == "collective-permute":
         return 2
-    groups = list(proto.replica_groups) or list(proto.collective_device_list.replica_groups)
-    if groups:
-        return max(len(group.replica_ids) for group in groups)
-    for iota in (proto.iota_groups, proto.collective_device_list.iota):
-        if iota.num_devices_per_group:
-            return iota.num_devices_per_group
-    sizes = [axis.size for axis in proto.mesh_groups.mesh.axes]
-    chosen = [axis.sub_axis.size or sizes[axis.mesh_axis_index] for axis in proto.mesh_groups.axes]
-    return math.prod(chosen) if chosen else 0
+    return max(map(len, list_groups(instruction)), default=0)

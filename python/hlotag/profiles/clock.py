@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hlotag.profiles.exposure import divide_time
+from hlotag.profiles.exposure import Runs, divide_time
 from hlotag.profiles.exposure import measure as measure_exposure
 from hlotag.profiles.trace import Device
 
@@ -28,7 +29,10 @@ class Times:
         events: By instruction and step, how often it ran.
         transfer: By collective and step, the time from its start to its end.
         exposed: By collective and step, its part of the time in which the device only communicated.
+        waiting: By collective and step, the part of `transfer` in which the device waited for other devices.
+        exposed_waiting: By collective and step, the part of `exposed` in which it did.
         steps: By step, how long it was.
+        waited: By collective, the seconds that the device waited for each other device; empty in a mean.
     """
 
     names: list[str]
@@ -37,20 +41,23 @@ class Times:
     events: _Floats
     transfer: _Floats
     exposed: _Floats
+    waiting: _Floats
+    exposed_waiting: _Floats
     steps: _Floats
+    waited: dict[str, Counter[str]] = field(default_factory=dict)
 
 
-BY_NAME = ("wall", "busy", "events", "transfer", "exposed")
+BY_NAME = ("wall", "busy", "events", "transfer", "exposed", "waiting", "exposed_waiting")
 """The fields of `Times` by instruction and step."""
 
 
-def measure(device: Device, runs_any: Callable[[str, Container[str]], bool], starts: Mapping[str, str]) -> Times:
+def measure(device: Device, runs_any: Callable[[str, Container[str]], bool], starts: Mapping[str, str], runs: Runs) -> Times:
     """Divides the time of each step among the instructions that ran in it.
 
     An instruction that runs in another one is taken from it. `runs_any` says whether an instruction, such as a loop, runs others
     that have events: it has no time of its own, since on CPU these may run in other threads, and end later. `starts` has, by the
-    name of a collective or of the end of its asynchronous pair, the instruction that starts it. `wall` sums to no more than
-    `steps`; the rest is time in which nothing ran.
+    name of a collective or of the end of its asynchronous pair, the instruction that starts it; `runs` are those of collectives.
+    `wall` sums to no more than `steps`; the rest is time in which nothing ran.
     """
     names = list(dict.fromkeys([*device.names, *(starts[name] for name in device.communicating if name in starts)]))
     index = {name: n for n, name in enumerate(names)}
@@ -71,8 +78,8 @@ def measure(device: Device, runs_any: Callable[[str, Container[str]], bool], sta
     busy = _own(end - start, parent) / 1e9
 
     computing = {name for name, is_outer in zip(names, contains, strict=True) if not is_outer and name not in starts}
-    exposure = measure_exposure(device, starts, computing)
-    ran = np.array([index[name] for name in exposure.names], np.int64), exposure.step
+    exposure = measure_exposure(device, runs, computing)
+    ran = np.array([index[name] for name in runs.names], np.int64), runs.step
 
     def summed(rows: _Ints, columns: _Ints, values: _Floats) -> _Floats:
         place, size = rows * len(steps) + columns, len(names) * len(steps)
@@ -85,8 +92,20 @@ def measure(device: Device, runs_any: Callable[[str, Container[str]], bool], sta
         summed(of_event, step, np.ones(len(step))),
         summed(*ran, exposure.seconds),
         summed(*ran, exposure.exposed),
+        summed(*ran, exposure.waiting),
+        summed(*ran, exposure.exposed_waiting),
         (steps[:, 1] - steps[:, 0]) / 1e9,
+        _waited(runs, exposure.waiting),
     )
+
+
+def _waited(runs: Runs, waiting: _Floats) -> dict[str, Counter[str]]:
+    """By collective, how long the device waited for each other device."""
+    found: dict[str, Counter[str]] = {}
+    for name, last, seconds in zip(runs.names, runs.last, waiting.tolist(), strict=True):
+        if last:
+            found.setdefault(name, Counter())[last] += seconds
+    return found
 
 
 def _nest(start: _Floats, end: _Floats, lane: _Ints) -> _Ints:

@@ -16,45 +16,76 @@ _Span = tuple[str, float, float]
 
 
 @dataclass
-class Exposure:
-    """The runs of collectives in the steps of a device.
+class Runs:
+    """The runs of collectives in the steps of a device, by start.
 
     Attributes:
         names: By run, the instruction that starts it.
         step: By run, the step.
-        seconds: By run, the time from its start to its end.
-        exposed: By run, the part of it in which the device computed nothing. Collectives that run at once have equal parts, so
-            the sum is the time in which the device only communicated.
+        begins: By run, its start in nanoseconds.
+        ends: By run, its end, or that of the step.
+        arrived: By run, when the last of the devices that exchange values started it; its own start if that is unknown.
+        last: By run, the name of the device that `arrived` last; empty if it did not wait for another one.
     """
 
     names: list[str]
     step: NDArray[np.int64]
+    begins: _Floats
+    ends: _Floats
+    arrived: _Floats
+    last: list[str]
+
+
+@dataclass
+class Exposure:
+    """The times of `Runs`, in seconds.
+
+    Attributes:
+        seconds: By run, the time from its start to its end.
+        exposed: By run, the part of it in which the device computed nothing. Collectives that run at once have equal parts, so
+            the sum is the time in which the device only communicated.
+        waiting: By run, the part of `seconds` until the last device arrived.
+        exposed_waiting: By run, the part of `exposed` until then.
+    """
+
     seconds: _Floats
     exposed: _Floats
+    waiting: _Floats
+    exposed_waiting: _Floats
 
 
-def measure(device: Device, starts: Mapping[str, str], computing: Container[str]) -> Exposure:
-    """Finds the runs of collectives.
+def find_runs(device: Device, starts: Mapping[str, str]) -> Runs:
+    """Finds the runs of collectives in the steps of a device.
 
-    Args:
-        device: What ran.
-        starts: By the name of a collective, or of the end of its asynchronous pair, the instruction that starts it.
-        computing: The instructions that compute: no collectives, and no loops, which only run others.
+    `starts` has, by the name of a collective, or of the end of its asynchronous pair, the instruction that starts it.
     """
     spans = sorted(_spans(device, starts), key=lambda span: span[1])
     steps = np.array(device.steps, np.float64).reshape(-1, 2)
-    if not spans or not len(steps):
-        return Exposure([], np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
     begins = np.array([start for _, start, _ in spans])
     step = np.searchsorted(steps[:, 0], begins, side="right") - 1
-    inside = (step >= 0) & (begins < steps[np.maximum(step, 0), 1])
+    inside = step >= 0
+    inside[inside] = begins[inside] < steps[step[inside], 1]
     begins, step = begins[inside], step[inside]
     ends = np.minimum(np.array([end for _, _, end in spans])[inside], steps[step, 1])
-    others = [n for n, name in enumerate(device.names) if name in computing]
-    instants, part = divide_time(begins, ends, np.array(device.starts)[others], np.array(device.ends)[others])
-    exposed = (np.interp(ends, instants, part) - np.interp(begins, instants, part)) / 1e9
     names = [name for (name, _, _), kept in zip(spans, inside, strict=True) if kept]
-    return Exposure(names, step, (ends - begins) / 1e9, exposed)
+    return Runs(names, step, begins, ends, begins.copy(), [""] * len(names))
+
+
+def measure(device: Device, runs: Runs, computing: Container[str]) -> Exposure:
+    """Measures the runs of collectives on a device.
+
+    `computing` are the instructions that compute: no collectives, and no loops, which only run others.
+    """
+    others = [n for n, name in enumerate(device.names) if name in computing]
+    instants, part = divide_time(runs.begins, runs.ends, np.array(device.starts)[others], np.array(device.ends)[others])
+
+    def exposed(ends: _Floats) -> _Floats:
+        return (np.interp(ends, instants, part) - np.interp(runs.begins, instants, part)) / 1e9
+
+    if not runs.names:
+        return Exposure(*[np.zeros(0)] * 4)
+    seconds, waiting = (runs.ends - runs.begins) / 1e9, (runs.arrived - runs.begins) / 1e9
+    return Exposure(seconds, exposed(runs.ends), waiting, exposed(runs.arrived))
 
 
 def _spans(device: Device, starts: Mapping[str, str]) -> Iterator[_Span]:

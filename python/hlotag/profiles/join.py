@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from hlotag._text import count, list_some
 from hlotag.audits.model import Op
-from hlotag.profiles import clock, model, trace, undivided
+from hlotag.profiles import clock, exposure, model, trace, undivided, waiting
 from hlotag.profiles.clock import Times
 from hlotag.profiles.model import Hot, Row, Transfer
 from hlotag.profiles.program import Part, Program
 from hlotag.profiles.views import Profile
+from hlotag.profiles.waiting import Spread
 
 _Floats = NDArray[np.float64]
 # Limit of listed instructions.
@@ -46,7 +47,8 @@ def profile_of(
     groupings = program.grouping(by)
     devices = sorted(devices, key=lambda device: device.name)
     starts = {name: each.start for name, each in program.collectives.items()}
-    each = [_mean([clock.measure(device, program.runs_any, starts) for device in found]) for found in (*earlier, devices)]
+    measured = [_measure(program, found, starts) for found in (*earlier, devices)]
+    each = [_mean(list(of_device.values())) for of_device in measured]
     times, left_out = _without_warm_up(_concatenate(each), _MOST_WARM_UP if may_warm_up else 0)
     busy = dict(zip(times.names, times.busy.sum(1), strict=True))
     program.check_fits({name: seconds for name, seconds in busy.items() if seconds and name not in _REST})
@@ -73,7 +75,7 @@ def profile_of(
         steps=tuple(map(float, times.steps)),
         rows=tuple(rows),
         instructions=_hottest(program, times, total),
-        transfers=_transfers(program, times),
+        transfers=_transfers(program, times, waiting.spreads(measured, len(left_out))),
         untagged=float(wall @ without_tag),
         split=float(wall @ is_split),
         busy=float(times.busy.sum()) / len(times.steps),
@@ -84,6 +86,15 @@ def profile_of(
     )
     beside = sum(device.beside for device in devices) / len(devices) / len(times.steps)
     return replace(found, notes=(*_notes(found, beside, devices, left_out), *doubts.notes(found)))
+
+
+def _measure(program: Program, devices: Sequence[trace.Device], starts: Mapping[str, str]) -> dict[str, Times]:
+    """By device, its times in a trace."""
+    runs = [exposure.find_runs(device, starts) for device in devices]
+    waiting.find_arrivals(devices, runs, program.partners)
+    return {
+        device.name: clock.measure(device, program.runs_any, starts, found) for device, found in zip(devices, runs, strict=True)
+    }
 
 
 @dataclass
@@ -148,7 +159,7 @@ def _mean(found: Sequence[Times]) -> Times:
         rows = [index[name] for name in times.names]
         for field, values in mean.items():
             values[rows] += getattr(times, field)[:, :count] / len(found)
-    return Times(names, **mean, steps=np.mean([times.steps[:count] for times in found], 0))
+    return Times(names, **mean, waited={}, steps=np.mean([times.steps[:count] for times in found], 0))
 
 
 def _concatenate(found: Sequence[Times]) -> Times:
@@ -161,7 +172,7 @@ def _concatenate(found: Sequence[Times]) -> Times:
         rows, columns = [index[name] for name in times.names], slice(begin, begin := begin + len(times.steps))
         for field, values in joined.items():
             values[rows, columns] = getattr(times, field)
-    return Times(names, **joined, steps=np.concatenate([times.steps for times in found]))
+    return Times(names, **joined, waited={}, steps=np.concatenate([times.steps for times in found]))
 
 
 def _without_warm_up(times: Times, most: int) -> tuple[Times, _Floats]:
@@ -181,16 +192,28 @@ def _hottest(program: Program, times: Times, total: float) -> tuple[Hot, ...]:
     return tuple([_hot(program, times.names[n], float(seconds[n]), total, float(events[n])) for n in order[:_HOT]])
 
 
-def _transfers(program: Program, times: Times) -> tuple[Transfer, ...]:
+def _transfers(program: Program, times: Times, spreads: Mapping[str, Spread]) -> tuple[Transfer, ...]:
     """The collectives that ran, the most exposed first."""
-    seconds, exposed, events = times.transfer.mean(1), times.exposed.mean(1), times.events.mean(1)
-    order = [int(n) for n in np.lexsort((-seconds, -exposed)) if seconds[n]]
-    return tuple([_transfer(program, times.names[n], float(seconds[n]), float(exposed[n]), float(events[n])) for n in order])
+    means = {field: getattr(times, field).mean(1) for field in clock.BY_NAME}
+    order = [int(n) for n in np.lexsort((-means["transfer"], -means["exposed"])) if means["transfer"][n]]
+    found = []
+    for n in order:
+        name, of_collective = times.names[n], {field: float(values[n]) for field, values in means.items()}
+        found.append(_transfer(program, name, of_collective, spreads.get(name, Spread())))
+    return tuple(found)
 
 
-def _transfer(program: Program, name: str, seconds: float, exposed: float, events: float) -> Transfer:
+def _transfer(program: Program, name: str, means: Mapping[str, float], spread: Spread) -> Transfer:
     found = program.collectives[name]
-    transfer = Transfer(name, found.collective, seconds, exposed, found.bytes, found.group, events, scope=found.scope)
+    transfer = Transfer(
+        *(name, found.collective, means["transfer"], means["exposed"], found.bytes, found.group, means["events"]),
+        waiting=means["waiting"],
+        exposed_waiting=means["exposed_waiting"],
+        least=spread.least,
+        most=spread.most,
+        slowest=spread.slowest,
+        scope=found.scope,
+    )
     parts = program.parts(name)
     if not parts:
         return transfer

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hlotag._util.groups import group
 from hlotag.audits.breakdown import Breakdown, break_down
 
 if TYPE_CHECKING:
@@ -76,6 +77,12 @@ class Transfer:
         bytes: Those of its result on one device, in one run.
         group: How many devices exchange values; 0 for all.
         events: How often it runs in a step.
+        waiting: The seconds of `seconds` in which the device waited for another one to start it; bytes move in the rest. 0 if the
+            trace lacks a device of the group.
+        exposed_waiting: The seconds of `exposed` in which it waited.
+        least: `seconds` of the device that is in it for the shortest time.
+        most: `seconds` of the device that is in it for the longest time.
+        slowest: The device that the others wait for most; empty if none waits.
         operation: Its operation, or the one that it serves: `dot_general f32[8,8]`; empty if unknown.
         phase: The phase of the operation.
         scope: The named scopes.
@@ -91,6 +98,11 @@ class Transfer:
     bytes: int
     group: int
     events: float
+    waiting: float = 0.0
+    exposed_waiting: float = 0.0
+    least: float = 0.0
+    most: float = 0.0
+    slowest: str = ""
     operation: str = ""
     phase: str = ""
     scope: str = ""
@@ -192,6 +204,11 @@ class Timing:
         return sum(transfer.exposed for transfer in self.transfers)
 
     @property
+    def waiting(self) -> float:
+        """Seconds of `exposed` in which the device waited for others; bytes move in the rest."""
+        return sum(transfer.exposed_waiting for transfer in self.transfers)
+
+    @property
     def in_operations(self) -> float:
         """Seconds of a step in operations of the program."""
         return self.total_seconds - sum(row.seconds for row in self.rest)
@@ -211,6 +228,15 @@ class Timing:
         return [key.split(", ") for key in self.keys] or [["scope"]]
 
     @property
+    def _waiting_in_words(self) -> str:
+        """How much of `exposed` is waiting, and for which device most; empty for less than half a percent of a step."""
+        if self.waiting < 0.005 * self.total_seconds or not self.transfers:
+            return ""
+        waited = group((each.slowest, each.exposed_waiting) for each in self.transfers if each.slowest)
+        slowest = max(waited, key=lambda device: sum(waited[device]))
+        return f", {self.waiting / self.exposed:.0%} of that waiting for other devices, most for {slowest}"
+
+    @property
     def sentence(self) -> str:
         """The result in one sentence."""
         total = self.total_seconds
@@ -221,7 +247,8 @@ class Timing:
         ]
         shown = ", ".join(f"{seconds / total:.0%} {where}" for seconds, where in parts if total and seconds / total >= 0.005)
         device = self.devices[0] + (f" and {len(self.devices) - 1} more" if len(self.devices) > 1 else "")
-        exposed = f" {self.exposed / total:.0%} of it is exposed communication." if self.transfers and total else ""
+        has_exposed = bool(self.transfers and total)
+        exposed = f" {self.exposed / total:.0%} of it is exposed communication{self._waiting_in_words}." if has_exposed else ""
         untraced = self.untraced_seconds or total
         slowed = f" under the profiler, and {in_words(untraced)} without it" if total > _SLOWED * untraced else ""
         return f"A step of {self.name} takes {in_words(total)}{slowed} on {device}: {shown}.{exposed}"

@@ -49,16 +49,19 @@ def _facts(profile: Timing) -> str:
 def _communication(profile: Timing) -> Iterator[str]:
     if not profile.transfers:
         return
-    yield '<section id="communication"><h2>Communication</h2><p>Exposed: the device computed nothing meanwhile.</p>'
-    yield '<div class="scroll"><table><thead><tr><th>collective</th><th class="number">bytes</th><th class="number">devices</th>'
-    yield '<th class="number">time</th><th class="number">exposed</th><th>for</th><th>phase</th><th>line</th><th>scope</th>'
-    yield "<th>tags</th></tr></thead><tbody>"
+    yield '<section id="communication"><h2>Communication</h2><p>Exposed: the device computed nothing meanwhile. Waiting: until '
+    yield "the last device of the group started it; the slowest is the one that the others wait for. Minimum and maximum are "
+    yield 'those of devices.</p><div class="scroll"><table><thead><tr><th>collective</th>'
+    numbers = ("bytes", "devices", "time", "minimum", "maximum", "waiting", "exposed")
+    yield "".join(f'<th class="number">{number}</th>' for number in numbers)
+    yield "".join(f"<th>{text}</th>" for text in ("slowest", "for", "phase", "line", "scope", "tags")) + "</tr></thead><tbody>"
     for each in profile.transfers[:_HOT]:
-        numbers = (in_bytes(each.bytes), str(each.group or "all"), in_words(each.seconds), in_words(each.exposed))
-        texts = (each.operation, each.phase, each.source, each.scope, ", ".join(each.tags))
+        seconds = (each.seconds, each.least, each.most, each.waiting, each.exposed)
+        texts = (each.slowest, each.operation, each.phase, each.source, each.scope, ", ".join(each.tags))
         yield (
             f"<tr><td><code>{escape(each.name)}</code></td>"
-            + "".join(f'<td class="number">{text}</td>' for text in numbers)
+            + "".join(f'<td class="number">{text}</td>' for text in (in_bytes(each.bytes), str(each.group or "all")))
+            + "".join(f'<td class="number">{in_words(each_seconds)}</td>' for each_seconds in seconds)
             + "".join(f"<td>{escape(text)}</td>" for text in texts)
             + "</tr>"
         )

@@ -16,6 +16,7 @@ from hlotag.audits.model import Instruction, Op
 from hlotag.audits.report import Reported
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
+from hlotag.hlo.partners import Partners, find_partners
 from hlotag.profiles import trace
 from hlotag.profiles.dependences import find_readers
 from hlotag.profiles.trace import Device
@@ -96,6 +97,11 @@ class Program:
         """The instructions that run once in a run of the program."""
         return {each.kernel for each in self.audit.instructions if not each.caller and each.runs == 1}
 
+    @cached_property
+    def partners(self) -> dict[str, Partners]:
+        """By collective, the devices that exchange values; empty if the module is unknown."""
+        return find_partners(self._module) if self._module else {}
+
     def read(self, file: Path) -> list[Device]:
         """Reads what the program did in a trace. Raises ParseError as `trace.read`."""
         readers = find_readers(self._module) if self._module else {}
@@ -145,6 +151,12 @@ class Program:
         if name not in self._parts:
             self._parts[name] = self._divide([i for n in (name, *self._run_by(name)) for i in self._inside.get(n, ())])
         return self._parts[name]
+
+    def flops(self, name: str) -> int:
+        """The flops of one event of what runs as one, with what it runs."""
+        inside = [each for n in (name, *self._run_by(name)) for each in self._inside.get(n, ())]
+        own = max((each.runs for each in self._inside.get(name, ())), default=1)
+        return sum(each.flops * max(each.runs // max(own, 1), 1) for each in inside)
 
     def values_by_work(self, name: str) -> dict[str, list[str]]:
         """By key, the values of the operations in what runs as one, the value with most work first."""

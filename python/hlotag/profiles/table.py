@@ -67,16 +67,23 @@ def _exposed(unit: _Unit, profile: Timing, key: str) -> tuple[str, dict[str, str
 
 
 def _communication(unit: _Unit, profile: Timing, width: int) -> Table:
-    """The collectives: how long they took, and how much of that the device only communicated."""
-    wide = width >= WIDE
-    limits = {"collective": 24, "bytes": 9, "devices": 7, unit.name: 9, "exposed": 9, "for": 26 if wide else 20}
-    limits |= {"phase": 10, "source": 20, "scope": max(16, width - 136)} if wide else {}
+    """The collectives: how long they took, on which device longest, and how much of that the device waited or communicated."""
+    wide, spread = width >= WIDE, len(profile.devices) > 1
+    numbers = {"bytes": 9, "devices": 7, unit.name: 9}
+    numbers |= {"min": 9, "max": 9} if spread and wide else {}
+    numbers |= ({"waiting": 9} if spread else {}) | {"exposed": 9}
+    texts = ({"slowest": 14} if spread else {}) | {"for": 26 if wide else 20}
+    texts |= {"phase": 10, "source": 20, "scope": max(16, width - 136)} if wide else {}
+    limits = {"collective": 24} | numbers | texts
     rows = []
     for each in profile.transfers[:_HOT]:
         name = each.name if each.collective in each.name else f"{each.name} ({each.collective})"
-        numbers = (in_bytes(each.bytes), str(each.group or "all"), unit(each.seconds), unit(each.exposed))
-        rows.append((name, *numbers, each.operation, each.phase, each.source, each.scope))
-    return fit_rows(limits, rows, width, numbers={"bytes", "devices", unit.name, "exposed"})
+        cells = {"collective": name, "bytes": in_bytes(each.bytes), "devices": str(each.group or "all")}
+        cells |= {unit.name: unit(each.seconds), "min": unit(each.least), "max": unit(each.most)}
+        cells |= {"waiting": unit(each.waiting), "exposed": unit(each.exposed), "slowest": each.slowest}
+        cells |= {"for": each.operation, "phase": each.phase, "source": each.source, "scope": each.scope}
+        rows.append([cells[column] for column in limits])
+    return fit_rows(limits, rows, width, numbers=set(numbers))
 
 
 def _hottest(unit: _Unit, profile: Timing, width: int) -> Table:
