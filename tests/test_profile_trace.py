@@ -305,6 +305,12 @@ def test_a_loop_without_trips_belongs_to_its_operations():
     assert [(part.op.id, part.weight) for part in program.parts("fusion.1")] == [(0, 1.0)]
 
 
+def test_values_without_a_part_of_the_time_are_not_listed():
+    """A sort applies a comparison, which has no work of its own and may be an operation's of another layer."""
+    inside = [Instruction("sort.1", "sort", ops=(0,), effort=8), Instruction("less.1", "compare", "sort.1", (1,))]
+    assert program_of("m", TAGS, inside).values_by_work("sort.1")["layer"] == ["0"]
+
+
 def test_a_key_that_no_operation_has_is_an_error():
     with pytest.raises(ArgumentError, match=r"'layr'.*choose from layer, block, source, scope, scope:N, operation"):
         PROGRAM.grouping("layr")

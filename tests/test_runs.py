@@ -8,6 +8,7 @@ from jax import lax
 
 import hlotag
 from hlotag import _compat
+from hlotag.hlo.collectives import find_starts
 from hlotag.hlo.module import HloModule, of_executable
 from hlotag.hlo.trips import Trips
 from hlotag.hlo.work import find_callers, measure
@@ -122,3 +123,31 @@ def test_a_computation_that_several_calls_run_counts_the_sum_of_their_runs():
     callers = find_callers(module, measure(module))
     runs = {computation.name: callers[computation.id].runs for computation in module.computations.values()}
     assert runs == {"inner": 7, "body": 5, "condition": 5, "main": 1}
+
+
+CHAIN = """HloModule m
+
+start {
+  p = f32[8] parameter(0)
+  ROOT a = f32[64] all-gather(p), dimensions={0}, replica_groups={}, frontend_attributes={chain_id="0"}
+}
+
+beside {
+  p = f32[8] parameter(0)
+  ROOT b = f32[64] all-gather(p), dimensions={0}, replica_groups={}, frontend_attributes={chain_id="0"}
+}
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  first = f32[64] fusion(x), kind=kCustom, calls=start
+  second = f32[64] fusion(x), kind=kCustom, calls=beside
+  alone = f32[64] all-gather(x), dimensions={0}, replica_groups={}
+  ROOT all = (f32[64], f32[64], f32[64]) tuple(first, second, alone)
+}
+"""
+
+
+def test_a_collective_in_several_fusions_starts_once():
+    """TPU's compiler writes it into the fusions that it starts in, runs beside, and ends in."""
+    module = HloModule(_compat.runtime.hlo_from_text(CHAIN))
+    assert find_starts(module.list_as_run()) == {"a": "a", "b": "a"}

@@ -42,6 +42,6 @@ def find_fusions_that_disagree(audit: Audit, module: HloModule, key: str, slack:
                 value = program.values(audit.ops[owner]).get(key, "")
                 work[value] = work.get(value, 0.0) + each.effort / len(each.owners)
         tag = fusion.attributes.get(key, "")
-        if work and work.get(tag, 0.0) < max(work.values()) - slack - 1e-9 * sum(work.values()):
+        if work and work.get(tag, 0.0) < max(work.values()) - (slack + 1e-9) * sum(work.values()):
             found.append((fusion.name, tag))
     return found

@@ -92,6 +92,8 @@ private:
     append(type, shape::kElementType, uint64_t(11)); // F32
     for (uint64_t size : line.dimensions)
       append(type, shape::kDimensions, size);
+    if (line.fields.count("scratch"))
+      type = withScratch(type, std::stoull(line.fields.at("scratch")));
     append(made, instruction::kShape, type);
     append(named, metadata::kOpName, line.opName);
     append(made, instruction::kMetadata, named);
@@ -126,6 +128,8 @@ private:
         append(made, instruction::kConvolutionDimensions, spatialOf(std::stoull(value)));
       else if (field == "target")
         append(made, instruction::kTarget, value);
+      else if (field == "scratch")
+        continue;
       else if (field == "config")
         append(made, instruction::kBackendConfig, value);
       else
@@ -134,6 +138,18 @@ private:
     if (!contracted.empty())
       append(made, instruction::kDotDimensions, contracted);
     append(body_, computation::kInstructions, made);
+  }
+
+  /// The shape of a tuple: an array, and scratch memory of this many bytes.
+  static std::string withScratch(const std::string &array, uint64_t bytes) {
+    using namespace hlo::fields::shape;
+    std::string scratch, made;
+    wire::append(scratch, kElementType, uint64_t(2)); // S8
+    wire::append(scratch, kDimensions, bytes);
+    wire::append(made, kElementType, uint64_t(13)); // a tuple
+    wire::append(made, kTupleShapes, array);
+    wire::append(made, kTupleShapes, scratch);
+    return made;
   }
 
   /// A window of one dimension: its size, stride, padding, dilation and base dilation, as many as

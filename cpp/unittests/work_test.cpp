@@ -46,9 +46,11 @@ TEST(work_of_a_product_of_a_library_is_in_its_configuration) {
       n = custom-call[4,16](x, y) target=__cublas$gemm config="alpha":["0"]
       o = custom-call[4,16](x, y) target=mine
       g = custom-call[4,16](x, y) target=AsyncCollectiveDone
+      s = custom-call[4,16](x, y) target=__cublas$gemm scratch=4096
       k = custom-call[4,16](x, y) target=tpu_custom_call config="cost_estimate":"flops":"70","transcendentals":"7","bytes":"9")");
   CHECK_EQ(work["d"].flops, uint64_t(2 * 4 * 16 * 8));
   CHECK_EQ(work["d"].bytes, uint64_t(4 * (4 * 8 + 8 * 16 + 4 * 16)));
+  CHECK_EQ(work["s"].bytes, work["d"].bytes); // Scratch memory is no result.
   CHECK_EQ(work["n"].flops, uint64_t(2 * 4 * 16));
   CHECK_EQ(work["o"].flops, uint64_t(0));
   CHECK(work["o"].bytes > 0);
@@ -96,6 +98,8 @@ TEST(work_of_each_heavy_opcode) {
       {"map[8](x) calls=sum", 8},
       {"reduce-scatter[4](x)", 4},
       {"reduce-window[8](x, x) calls=sum window=3", 8 * 2},
+      {"reduce-window[8](x, x) calls=sum window=8,1,7", 8 * 7},  // A cumulative sum.
+      {"reduce-window[8](x, x) calls=sum window=15,1,7", 8 - 1}, // Each result is the whole sum.
       {"rng[8](x)", 8},
       {"rng-bit-generator[8](x)", 8},
       {"scatter[9](x, x, u) calls=sum", 5},

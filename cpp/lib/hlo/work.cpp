@@ -22,6 +22,7 @@ using wire::numbersIn;
 namespace {
 
 constexpr uint64_t kFma = 2;          // flops of a multiplication and an addition
+constexpr int64_t kS8 = 2, kU8 = 6;   // of XLA's `PrimitiveType`
 constexpr uint64_t kFmaOfComplex = 4; // such pairs in a product of complex numbers
 
 /// The arrays of a shape: one, or those in a tuple.
@@ -156,6 +157,14 @@ uint64_t countMeetings(const Window &window, int64_t input, int64_t output) {
   return count;
 }
 
+/// Returns whether a window has all elements of the input at each place in the result.
+bool hasWholeInput(const Window &window, int64_t input, int64_t output) {
+  int64_t stride = limit(window.stride, 1), padding = limit(window.padding, -kMaxSize);
+  return window.dilation == 1 && window.baseDilation == 1 && input > 0 &&
+         padding >= (limit(output, 1) - 1) * stride &&
+         limit(window.size, 1) - padding >= limit(input, 0);
+}
+
 class Meter {
 public:
   explicit Meter(const Module &module)
@@ -240,7 +249,7 @@ private:
     if (kind.name == "scatter") // (inputs, indices, updates)
       return sizeOfOperand(i, numOperands - 1).bytes * (numOperands / 2);
     if (kind.name == "custom-call")
-      return isGlue(i) ? 0 : sizes_[i].bytes + bytesOfOperands(i);
+      return isGlue(i) ? 0 : sizes_[i].bytes - scratchBytes(i) + bytesOfOperands(i);
     bool isAccess = kind.isHeavy() || kind.name == "concatenate" || kind.name == "copy" ||
                     kind.name == "copy-start" || kind.name == "dynamic-slice" || kind.name == "pad";
     bool isValue = kind.cost == Cost::Pointwise || kind.cost == Cost::Layout;
@@ -258,6 +267,18 @@ private:
                                                     "AsyncCollectiveStart", "ConcatBitcast"};
     std::string_view target = bytesIn(message(i), fields::instruction::kTarget);
     return std::find(std::begin(kTargets), std::end(kTargets), target) != std::end(kTargets);
+  }
+
+  /// The bytes of the scratch memory that a call of cuBLAS or cuDNN returns behind its results.
+  uint64_t scratchBytes(size_t i) const {
+    std::string_view target = bytesIn(message(i), fields::instruction::kTarget), last;
+    if (target.substr(0, 9) != "__cublas$" && target.substr(0, 8) != "__cudnn$")
+      return 0;
+    for (wire::Message field(module_.instructions[i].shape); field.next();)
+      if (field.field() == fields::shape::kTupleShapes)
+        last = field.bytes();
+    int64_t type = numberIn(last, fields::shape::kElementType, 0);
+    return type == kS8 || type == kU8 ? sizeOf(last).bytes : 0;
   }
 
   uint64_t elements(size_t i) const { return sizes_[i].elements; }
@@ -347,9 +368,19 @@ private:
     return (taken > made ? taken - made : 0) * applied(i, 0);
   }
 
+  /// As XLA counts it, with padding. A dimension whose windows all have the whole input is reduced
+  /// once: TPU's compiler writes a sum that is broadcast again in this way.
   uint64_t reduceWindow(size_t i) const {
-    size_t inputs = std::max<size_t>(module_.instructions[i].operands.size() / 2, 1);
-    return elements(i) / inputs * (windowSize(i) - 1) * applied(i, 0);
+    Numbers input = module_.dimensions(operandOf(i, 0)), result = firstArray(i);
+    std::vector<Window> windows = windowsIn(message(i));
+    uint64_t pairs = 1, results = 1;
+    for (size_t d = 0; d < std::min({windows.size(), input.size(), result.size()}); ++d) {
+      bool isWhole = hasWholeInput(windows[d], input[d], result[d]);
+      pairs *= isWhole ? uint64_t(input[d])
+                       : uint64_t(result[d]) * uint64_t(std::max<int64_t>(windows[d].size, 1));
+      results *= isWhole ? 1 : uint64_t(result[d]);
+    }
+    return pairs > results ? (pairs - results) * applied(i, 0) : 0;
   }
 
   uint64_t selectAndScatter(size_t i) const {

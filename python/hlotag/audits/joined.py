@@ -10,7 +10,7 @@ from hlotag._util.groups import group
 from hlotag.audits import model
 from hlotag.audits.model import Op, default_phase
 from hlotag.hlo import HloModule
-from hlotag.hlo.collectives import read_collective
+from hlotag.hlo.collectives import Collective, find_starts, read_collective
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, collective_of, kind_of
 from hlotag.hlo.origins import place_of
@@ -90,6 +90,8 @@ class Joined:
         last = self.last or self.module
         work, fusions = measure(last), last.fusions
         callers = find_callers(last, work)
+        as_run = list(last.list_as_run())
+        order, starts = {i.name: place for place, i in enumerate(as_run)}, find_starts(as_run)
         by_name = {i.name: i for i in work} if self.last else {}
         roles = find_roles(joined, [op.name for op in ops])
         # By computation, what an instruction in it has after its own fields.
@@ -101,7 +103,9 @@ class Joined:
             place = self._place_of(i, joined.get(i, ()), ops, default)
             flops, size, effort = work[running]
             doing = roles.get(i, _NO_ROLES)
-            exchanges = read_collective(running) or ("", "", 0, ())
+            exchanges = read_collective(running) or Collective("", "", 0)
+            if running.name in starts:
+                exchanges = exchanges._replace(start=starts[running.name])
             done = flops, size, effort, caller.runs, caller.name
             around_it = caller.most_runs, caller.under
             return model.Instruction(running.name, i.opcode, fusion, *doing, *place, *done, *exchanges, *around_it)
@@ -113,7 +117,6 @@ class Joined:
         known = {each.kernel for each in found}
         others = (i for i in work if i.computation.id not in fusions and i.opcode not in NEVER_RUN and i.name not in known)
         found += [instruction(i, i) for i in others]
-        order = {i.name: place for place, i in enumerate(last.list_as_run())}
         # What is in a computation that nothing calls never runs.
         return sorted((each for each in found if each.name in order), key=lambda each: order[each.name])
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from hlotag.hlo import opcodes
@@ -42,6 +43,19 @@ def _parts_of(instruction: Instruction) -> tuple[int, ...]:
     if len(instruction.operand_ids) < 2 or instruction.opcode.startswith("collective-permute"):
         return ()  # Further operands of a permutation are buffers and places in them.
     return tuple(bytes_of(operand.proto.shape) for operand in instruction.operands)
+
+
+def find_starts(order: Iterable[Instruction]) -> dict[str, str]:
+    """Finds by name what starts the collectives that TPU's compiler runs beside others, as parts of several fusions.
+
+    The fusions of such a collective have it once each, with one `chain_id`. `order` is that in which instructions run.
+    """
+    first: dict[tuple[str, str], str] = {}
+    found: dict[str, str] = {}
+    for instruction in order:
+        if opcodes.base(instruction.opcode) in opcodes.COLLECTIVES and (chain := instruction.attributes.get("chain_id")):
+            found[instruction.name] = first.setdefault((instruction.opcode, chain), instruction.name)
+    return found
 
 
 @functools.cache

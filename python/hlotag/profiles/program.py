@@ -159,9 +159,9 @@ class Program:
         return sum(each.flops * max(each.runs // max(own, 1), 1) for each in inside)
 
     def values_by_work(self, name: str) -> dict[str, list[str]]:
-        """By key, the values of the operations in what runs as one, the value with most work first."""
+        """By key, the values of the operations that take time in what runs as one, the value with most time first."""
         work: dict[str, dict[str, float]] = {}
-        for part in self.parts(name):
+        for part in [part for part in self.parts(name) if part.weight]:
             for key, value in self.values(part.op).items():
                 values = work.setdefault(key, {})
                 values[value] = values.get(value, 0.0) + part.weight
