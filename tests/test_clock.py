@@ -43,6 +43,19 @@ READERS = {
         " r = F get-tuple-element(w), index=0\n ROOT z = F cosine(r) }",
         {"x": {"a"}, "a": {"w", "p", "s", "q", "k"}, "p": {"s"}, "w": {"z"}, "s": {"z"}},
     ),
+    "an asynchronous pair is read where its end is": (
+        "ENTRY m { x = F parameter(0)\n a = F tanh(x)\n g = (F, f32[16]) all-gather-start(a), dimensions={0}\n"
+        " b = F cosine(a)\n d = f32[16] all-gather-done(g)\n ROOT z = f32[16] sine(d) }",
+        {"x": {"a"}, "a": {"g", "b"}, "g": {"z"}, "d": {"z"}},
+    ),
+    "a loop that carries a pair does not read it": (
+        "body { p = ((F, f32[16])) parameter(0)\n e = (F, f32[16]) get-tuple-element(p), index=0\n"
+        " ROOT t = ((F, f32[16])) tuple(e) }\ncond { q = ((F, f32[16])) parameter(0)\n ROOT k = pred[] constant(false) }\n"
+        "ENTRY m { x = F parameter(0)\n g = (F, f32[16]) all-gather-start(x), dimensions={0}\n i = ((F, f32[16])) tuple(g)\n"
+        " w = ((F, f32[16])) while(i), condition=cond, body=body\n r = (F, f32[16]) get-tuple-element(w), index=0\n"
+        " d = f32[16] all-gather-done(r)\n ROOT z = f32[16] sine(d) }",
+        {"x": {"g"}, "w": {"z"}, "p": {"z"}, "d": {"z"}},
+    ),
     "what a call returns": (
         "f { p = F parameter(0)\n ROOT s = F sine(p) }\nENTRY m { x = F parameter(0)\n c = F call(x), to_apply=f\n"
         " ROOT d = F tanh(c) }",
@@ -117,6 +130,20 @@ def test_a_reader_in_another_run_says_nothing(tmp_path):
         ]
     (device,) = trace.read(traces.write(tmp_path, {"/host:CPU": lines}), "jit_step", readers=WHO_READS)
     assert dict(zip(device.names, device.ends, strict=True))["first"] == 7 * MS
+
+
+def test_a_transfer_beside_a_core_has_ended_when_it_is_read(tmp_path):
+    def event(name: str, start: int, duration: int) -> traces.Event:
+        return f"%{name} = f32[8]{{0}} op(%p)", start * MS, duration * MS, {}
+
+    lines = {
+        "XLA Modules": [("jit_step(1)", 0, 20 * MS, {})],
+        "XLA Ops": [event("gather-start", 0, 1), event("gather-done", 3, 1), event("first", 4, 2), event("first", 9, 1)],
+        "Async XLA Ops": [event("gather-start", 0, 8), event("gather-start", 5, 2)],
+    }
+    file = traces.write(tmp_path, {"/device:TPU:0": lines})
+    (device,) = trace.read(file, "jit_step", readers={"gather-start": ["first"]})
+    assert device.transfers == [("gather-start", 0, 4 * MS), ("gather-start", 5 * MS, 7 * MS)]
 
 
 def test_a_serial_sum_is_exposed():

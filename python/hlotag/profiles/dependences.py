@@ -17,7 +17,8 @@ def find_readers(module: HloModule) -> dict[str, frozenset[str]]:
     """Finds, by the name of an instruction, those that cannot start before its value is there.
 
     They read the value, or run in a loop, a branch or a call that reads it. What is in a fusion is the fusion. In a loop, an
-    instruction runs again only after it has ended, so it is one of its own readers.
+    instruction runs again only after it has ended, so it is one of its own readers. The end of an asynchronous pair waits for the
+    start: those that read the end's value are readers of both.
     """
     return _Readers(module).find()
 
@@ -38,9 +39,13 @@ class _Readers:
         return {name: frozenset({name, *readers}) for name, readers in self._found.items()}
 
     def _add(self, instruction: Instruction) -> None:
+        if instruction.opcode.endswith("-done"):
+            return
         readers = {instruction.name, *self._names_in(instruction)}
         for producer in dict.fromkeys(p for operand in instruction.operands for p in _producers(operand)):
-            self._found.setdefault(producer.name, set()).update(readers)
+            # A loop may only carry a pair that is under way.
+            if not (producer.opcode.endswith("-start") and instruction.opcode in _RUNS_OTHERS):
+                self._found.setdefault(producer.name, set()).update(readers)
 
     def _names_in(self, instruction: Instruction) -> frozenset[str]:
         """The names of what a loop, a branch or a call runs. Callees come first in a module, so theirs are known."""
@@ -74,6 +79,8 @@ def _producers(value: Instruction) -> Iterator[Instruction]:
             pending += [(each, element) for each in at.operands]
         else:
             yield at
+            if at.opcode.endswith("-done"):
+                pending += [(each, None) for each in at.operands]
             if at.opcode in ("call", "while"):
                 pending.append((_body(at).root, element))
 

@@ -179,8 +179,18 @@ class _Reader:
             for event in line.events:
                 self._add_kernel(device, event, runs)
         if _ASYNC in lines:
-            device.transfers = [(_instruction_of(each.name), each.start_ns, each.end_ns) for each in lines[_ASYNC].events]
+            device.transfers = self._read_transfers(device, lines[_ASYNC].events)
             device.beside = sum(end - start for _, start, end in device.transfers) / 1e9
+
+    def _read_transfers(self, device: Device, events: Iterable[Any]) -> list[tuple[str, float, float]]:
+        """What ran beside the instructions: the start of each pair, until what it moved is read."""
+        starts = group(sorted(zip(device.names, device.starts, strict=True), key=lambda each: each[1]))
+        found = []
+        for event in events:
+            name, begin = _instruction_of(event.name), event.start_ns
+            read = _first_after(begin, (starts.get(reader, ()) for reader in self._readers.get(name, ())))
+            found.append((name, begin, min(event.end_ns, read)))
+        return found
 
     def read_host(self, plane: Any) -> None:
         """Reads the plane of the host: its threads run the instructions of CPU devices, and mark steps."""
@@ -245,14 +255,8 @@ class _Reader:
 
     def _first_read(self, device: Device, event: int, starts: _Starts) -> float:
         """When the first reader of an instruction starts, in the same run."""
-        begin, run = device.starts[event], device.runs[event]
-        found = math.inf
-        for reader in self._readers.get(device.names[event], ()):
-            of_reader = starts.get((run, reader), ())
-            place = bisect.bisect_right(of_reader, begin)
-            if place < len(of_reader):
-                found = min(found, of_reader[place])
-        return found
+        run, readers = device.runs[event], self._readers.get(device.names[event], ())
+        return _first_after(device.starts[event], (starts.get((run, reader), ()) for reader in readers))
 
     def _add_kernel(self, device: Device, event: Any, runs: Sequence[tuple[str, float, float]]) -> None:
         stats = dict(event.stats)
@@ -305,6 +309,12 @@ def _count_runs(device: Device, once: Container[str]) -> list[int | None]:
         None if name in (OTHER, UNNAMED) else max(bisect.bisect_right(begins, start), 1)
         for name, start in zip(device.names, device.starts, strict=True)
     ]
+
+
+def _first_after(instant: float, starts: Iterable[Sequence[float]]) -> float:
+    """The first of several lists of instants, each in order, after an instant; infinity for none."""
+    after = ((each, bisect.bisect_right(each, instant)) for each in starts)
+    return min((each[place] for each, place in after if place < len(each)), default=math.inf)
 
 
 _Starts = dict[tuple[Any, str], list[float]]
