@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from pathlib import Path
 
 import jax
@@ -174,8 +175,8 @@ def test_one_device_has_no_column_of_waiting(tmp_path):
     assert "waiting" not in str(dataclasses.replace(found, notes=()))
 
 
-def count_waiting(folder: Path, name: str, devices: int) -> dict[int, float]:
-    """By device, its mean seconds until the last one starts a collective, from the events alone."""
+def count_waiting(folder: Path, name: str, devices: int) -> Counter[str]:
+    """By device, how many seconds the others waited for it to start a collective, from the events alone."""
     begins: dict[int, dict[int, float]] = {}
     file = max(folder.rglob("*.xplane.pb"))
     for plane in jax.profiler.ProfileData.from_serialized_xspace(file.read_bytes()).planes:
@@ -183,7 +184,11 @@ def count_waiting(folder: Path, name: str, devices: int) -> dict[int, float]:
             stats = dict(event.stats)
             begins.setdefault(stats["run_id"], {})[stats["device_ordinal"]] = event.start_ns
     assert all(len(run) == devices for run in begins.values())
-    return {d: sum(max(run.values()) - run[d] for run in begins.values()) / len(begins) / 1e9 for d in range(devices)}
+    found: Counter[str] = Counter()
+    for run in begins.values():
+        last = max(run, key=run.__getitem__)
+        found[f"CPU:{last}"] += sum(run[last] - start for start in run.values()) / 1e9
+    return found
 
 
 def test_devices_that_wait_for_one_that_computes(tmp_path):
@@ -207,6 +212,6 @@ def test_devices_that_wait_for_one_that_computes(tmp_path):
         for _ in range(2):  # So few that none is left out as warm-up.
             jax.block_until_ready(f(w, x))
     (found,) = hlotag.read_profile(tmp_path).transfers
-    counted = count_waiting(tmp_path, found.name, 4)
-    assert found.slowest == "CPU:1" == f"CPU:{min(counted, key=counted.__getitem__)}"
-    assert found.waiting == pytest.approx(sum(counted.values()) / 4, rel=1e-3)
+    counted = count_waiting(tmp_path, found.name, 4)  # In two runs, of four devices.
+    assert found.waiting == pytest.approx(sum(counted.values()) / 2 / 4, rel=1e-3)
+    assert found.slowest == max(counted, key=counted.__getitem__)
