@@ -129,15 +129,17 @@ bool Rule::matchesPatterns(const Subject &subject) const {
 ir::DictionaryAttr Rule::bind(MlirContext context, ir::DictionaryAttr entries,
                               const Subject &subject) const {
   Bindings bindings;
-  auto add = [&](const Bindings &more) {
-    bindings.insert(bindings.end(), more.begin(), more.end());
+  auto add = [&](const Bindings *more) {
+    if (more)
+      bindings.insert(bindings.end(), more->begin(), more->end());
   };
+  auto addMatch = [&](const std::optional<Bindings> &more) { add(more ? &*more : nullptr); };
   if (patterns.scope)
-    add(*subject.scopes.match(*patterns.scope, subject.scope));
+    add(subject.scopes.match(*patterns.scope, subject.scope));
   if (patterns.source)
-    add(*matchSource(*patterns.source, subject));
+    addMatch(matchSource(*patterns.source, subject));
   if (patterns.function)
-    add(*patterns.function->match(subject.function));
+    addMatch(patterns.function->match(subject.function));
   if (bindings.empty() || entries.empty())
     return entries;
   std::vector<ir::NamedAttribute> bound;
