@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from hlotag._text import printable
 from hlotag._util.columns import columns
@@ -24,6 +26,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 STDIN = "<stdin>"  # the name of standard input in messages
 _STYLES = {"error": "bold red", "warning": "bold magenta", "note": "bold cyan"}
 _SEVERITY = r"(?m)^(?:.*?: )?(?:(?P<error>error:)|(?P<warning>warning:)|(?P<note>note:))"
+_PADDING = re.compile(r" +(?=\n)")
 _INTERRUPTED = 130  # the exit status of shells after SIGINT
 
 
@@ -54,10 +57,27 @@ def say(text: str) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Where a command prints tables and listings. In a file or pipe, no line is broken or cut."""
+    """Where a command prints tables and listings. In a file or pipe, no line is broken, cut or filled with spaces."""
     from rich.console import Console
 
-    return Console(stderr=stderr, width=columns(sys.stderr if stderr else sys.stdout), highlight=False)
+    stream = sys.stderr if stderr else sys.stdout
+    if stream.isatty():
+        return Console(stderr=stderr, width=columns(stream), highlight=False)
+    return Console(file=_WithoutPadding(stream), width=columns(stream), highlight=False)
+
+
+class _WithoutPadding(io.TextIOBase):
+    """Writes to a stream, lines without the spaces at their ends: rich fills a line up to the console's width."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str, /) -> int:
+        self._stream.write(_PADDING.sub("", text))
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 def write_output(path: str, content: str | bytes) -> None:
