@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TextIO, TypeAlias, cast
 
 from hlotag._text import printable
 from hlotag._util.columns import columns
@@ -63,7 +63,7 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     if stream.isatty():
         return Console(stderr=stderr, width=columns(stream), highlight=False)
-    return Console(file=_WithoutPadding(stream), width=columns(stream), highlight=False)
+    return Console(file=cast("IO[str]", _WithoutPadding(stream)), width=columns(stream), highlight=False)
 
 
 class _WithoutPadding(io.TextIOBase):
