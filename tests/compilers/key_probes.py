@@ -10,6 +10,7 @@ reader; that nothing differs shows none, not that there is none.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -305,7 +306,7 @@ def is_read(key: str, probe: Probe | None = None) -> bool:
     """Whether this process's compiler makes something else of a program with a key than with one that nobody reads."""
     probe = probe or PROBES[key]
     compiler = list(KINDS[PLATFORM].values())[probe.devices]()
-    return _made(compiler, probe, key) != _made(compiler, probe, "nobody")
+    return _made(compiler, probe, key) != _made(compiler, probe, "_nobody")
 
 
 def _made(compiler: Compiler, probe: Probe, key: str) -> str:
@@ -315,9 +316,10 @@ def _made(compiler: Compiler, probe: Probe, key: str) -> str:
     with hlotag.stage(hlo=False):
         lowered = compiler.lower(partial(probe.program, **{key: probe.value}), *arrays)
     try:
-        return without_names(lowered.compile(probe.options.get(PLATFORM)).as_text().replace(key, "nobody"))
+        text = without_names(lowered.compile(probe.options.get(PLATFORM)).as_text().replace(key, "_nobody"))
+        return re.sub(r"(?<=frontend_attributes=\{)[^}]*", lambda found: ",".join(sorted(found[0].split(","))), text)
     except jax.errors.JaxRuntimeError as error:
-        return str(error).replace(key, "nobody")
+        return str(error).replace(key, "_nobody")
 
 
 def is_read_late(key: str) -> bool:
@@ -327,9 +329,9 @@ def is_read_late(key: str) -> bool:
 
     def write(serialized: bytes) -> bytes | None:
         module = HloModule(serialized)
-        tagged = [i for i in module.instructions() if "nobody" in i.attributes]
+        tagged = [i for i in module.instructions() if "_nobody" in i.attributes]
         for instruction in tagged:
-            instruction.attributes = {written if k == "nobody" else k: v for k, v in instruction.attributes.items()}
+            instruction.attributes = {written if k == "_nobody" else k: v for k, v in instruction.attributes.items()}
         return module.to_bytes() if tagged else None
 
     client = getattr(compiler.devices[0], "client", None)
@@ -337,9 +339,9 @@ def is_read_late(key: str) -> bool:
         client, write, name="late", stage=_compat.transformations.PipelineStage.PRE_SCHEDULER
     )
     try:
-        unread = _made(compiler, probe, "nobody").replace(written, "nobody")
+        unread = _made(compiler, probe, "_nobody").replace(written, "_nobody")
         written = key
-        return _made(compiler, probe, "nobody").replace(key, "nobody") != unread
+        return _made(compiler, probe, "_nobody").replace(key, "_nobody") != unread
     finally:
         remove()
 

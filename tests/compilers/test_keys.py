@@ -45,7 +45,7 @@ def test_a_key_that_is_given_back_is_read_after_that(key):
 
 
 def test_a_key_that_nobody_reads_is_not_seen_to_be_read():
-    assert not key_probes.is_read("mine", key_probes.PROBES["_xla_disable_loop_instr_hoisting"])
+    assert not key_probes.is_read("_mine", key_probes.PROBES["_xla_disable_loop_instr_hoisting"])
 
 
 # By version of jax, the keys whose text is in no compiler: another version has it, or a probe has seen a reader.

@@ -84,5 +84,7 @@ def _left(members: Sequence[Member], op: str, opcodes: Sequence[str]) -> Seen:
         if member.op.name.rpartition(".")[2] == op
     }
     found = [i for instructions in left.values() for i in instructions]
+    wrapped = {called.id for i in found for called in i.called}  # An asynchronous call has the call in it.
+    found = [i for i in found if i.computation.id not in wrapped]
     evidence = f"{names(found)} {f'is a {op}' if len(found) == 1 else f'are {op}s'}" if found else f"no {op}"
     return Seen(frozenset(number for number, instructions in left.items() if instructions), evidence, bool(found))
