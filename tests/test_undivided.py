@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
@@ -70,6 +71,9 @@ def test_a_loop_of_unknown_trips_beside_other_work_is_not_divided():
 def test_undivided_time_has_a_row_and_a_note_that_names_the_branch():
     with hlotag.stage():
         profile = hlotag.profile(branch_beside, X, N, by="layer", steps=2)
+    if jax.__version_info__ < (0, 11):  # Its traces have an event for each part of a loop.
+        assert {row.value for row in profile.rows if row.key} == {"light", "rest"}
+        return
     assert {row.value for row in profile.rest} >= {"undivided"}
     assert {row.value for row in profile.rows if row.key} <= {""}
     (note,) = [note for note in profile.notes if "undivided" in note]

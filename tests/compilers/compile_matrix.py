@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -98,12 +99,12 @@ class Case:
         return [hlotag.Rule({self.key: value}, scope=f"tagged_{value}") for value in sorted(values)]
 
 
-def cases(names: Sequence[str] = ()) -> Iterator[Case]:
-    """All of them, or those of some keys."""
+def cases(names: Sequence[str] = (), forms: Sequence[str] = FORMS) -> Iterator[Case]:
+    """All of them, or those of some keys and forms."""
     for key, values in values_of_keys().items():
         if not names or key in names:
             for value in values:
-                for form in FORMS:
+                for form in forms:
                     yield Case(key, value, form, tuple(OPERATIONS))
 
 
@@ -160,7 +161,10 @@ def run_apart(jobs: Sequence[Case], *, alone: bool) -> list[str]:
         rest = [number for number in range(len(jobs)) if number not in found]
         text = json.dumps([[jobs[n].key, jobs[n].value, jobs[n].form, jobs[n].operations] for n in rest])
         command = [sys.executable, __file__, "--child", "alone" if alone else "hlotag"]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", check=False)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, errors="replace", check=False, env=environment
+        )
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
         found |= {rest[line[0]]: line[1] for line in lines if line[0] != "begin"}
         begun = [rest[line[1]] for line in lines if line[0] == "begin"]
@@ -171,9 +175,9 @@ def run_apart(jobs: Sequence[Case], *, alone: bool) -> list[str]:
     return [found[number] for number in range(len(jobs))]
 
 
-def compare(names: Sequence[str] = ()) -> tuple[int, list[str]]:
+def compare(names: Sequence[str] = (), forms: Sequence[str] = FORMS) -> tuple[int, list[str]]:
     """How many programs were compiled, and those that compile with JAX alone and not with hlotag."""
-    whole = list(cases(names))
+    whole = list(cases(names, forms))
     failed = [case for case, error in zip(whole, run_apart(whole, alone=False), strict=True) if error]
     single = [Case(case.key, case.value, case.form, (name,)) for case in failed for name in case.operations]
     errors = [(case, error) for case, error in zip(single, run_apart(single, alone=False), strict=True) if error]
@@ -187,6 +191,7 @@ def compare(names: Sequence[str] = ()) -> tuple[int, list[str]]:
 
 
 if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).parents[1]))
     import conftest  # noqa: F401  (sets the environment)
 
     if sys.argv[1:2] == ["--child"]:
