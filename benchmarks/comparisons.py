@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a comparison of two profiles notices a slower layer, and how often it calls an equal one slower.
+"""How often a comparison notices a slower layer, and how often it calls an equal one slower.
 
-    python benchmarks/comparisons.py [--trials 100] [--steps 10] [--slower 1.5]
+    python benchmarks/comparisons.py [--trials 40] [--slower 1.2] [--seconds 30] [--load 4]
 
-A network of four layers is compared with one whose second layer has 1.5 times the width, and with itself, in turns.
+A network of four layers is compared with one whose second layer has 1.2 times the width, and with itself, each in a process of
+its own. `--load` keeps as many processes busy beside them.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 import hlotag
-from hlotag.profiles import Change, profile_both
+from hlotag.cli.processes import Apart, Spec
+from hlotag.comparisons import Comparison, Trend
+from hlotag.comparisons.run import compare_subjects
 
 LAYERS, WIDTH, SLOW = 4, 128, 1
 
@@ -34,25 +42,62 @@ def make(slower: float) -> tuple[Any, tuple[Any, ...]]:
     return jax.grad(loss), (weights, jnp.ones((8, 64, WIDTH)))
 
 
-def find_slower(slower: float, steps: int) -> list[Change]:
-    """The rows that a comparison with a network without a slower layer calls slower."""
-    before, now = profile_both(make(1.0), make(slower), steps=steps)
-    return [change for change in hlotag.profiles.changes(now, before, in_turns=True) if change.is_slower]
+def equal() -> tuple[Any, tuple[Any, ...]]:
+    """The program without a slower layer."""
+    return make(1.0)
+
+
+def compare(program: str, seconds: float) -> Comparison:
+    """Compares a program of this file with `equal`."""
+    subjects = [Apart(Spec("before", f"{__file__}:equal")), Apart(Spec("now", program))]
+    *_, found = compare_subjects(subjects, by="layer", visible=0.2, seconds=seconds, effects=False)
+    return found
+
+
+def _keep_busy() -> None:
+    while True:
+        pass
+
+
+def _count(found: Comparison, counts: Counter[str]) -> None:
+    """Counts rows of 5% of a step by what is said of them; the slower layer's apart."""
+    (outcome,) = found.outcomes
+    for row in (outcome.program, *outcome.rows):
+        time_of = row.amount("time")
+        if time_of and (time_of.trend != Trend.SAME or max(time_of.before, time_of.now) > 0.05 * _step(found)):
+            counts[f"{'slow ' if row.value == str(SLOW) else ''}{time_of.trend}"] += 1
+
+
+def _step(found: Comparison) -> float:
+    amount = found.outcomes[0].program.amount("time")
+    return amount.before if amount else 0.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--slower", type=float, default=1.5)
+    parser.add_argument("--trials", type=int, default=40)
+    parser.add_argument("--slower", type=float, default=1.2)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--load", type=int, default=0)
     options = parser.parse_args()
-    hlotag.enable()
-    noticed = alarms = 0
-    for _ in range(options.trials):
-        noticed += any(change.value == str(SLOW) for change in find_slower(options.slower, options.steps))
-        alarms += bool(find_slower(1.0, options.steps))
-    print(f"{options.steps} steps, a layer {options.slower:.2f} times as long: noticed {noticed} of {options.trials}")
-    print(f"{options.steps} steps, an equal layer: called slower {alarms} of {options.trials}")
+    busy = [multiprocessing.Process(target=_keep_busy, daemon=True) for _ in range(options.load)]
+    for each in busy:
+        each.start()
+    slower = Path("slower_layer.py").resolve()
+    lines = ["import sys", f"sys.path.insert(0, {str(Path(__file__).parent)!r})", "import comparisons"]
+    slower.write_text("\n".join([*lines, f"step = lambda: comparisons.make({options.slower})\n"]))
+    try:
+        for name, program in (("equal", f"{__file__}:equal"), ("slower", f"{slower}:step")):
+            counts, start = Counter[str](), time.monotonic()
+            for number in range(options.trials):
+                _count(compare(program, options.seconds), counts)
+                print(f"{name} {number + 1}: {dict(counts)}", file=sys.stderr)
+            took = (time.monotonic() - start) / options.trials
+            print(f"load {options.load}, {options.trials} comparisons, {name}: rows {dict(counts)}; {took:.0f} s each")
+    finally:
+        slower.unlink()
+        for each in busy:
+            each.terminate()
 
 
 if __name__ == "__main__":

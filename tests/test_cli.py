@@ -52,7 +52,7 @@ def f(x):
 def step():
     return f, (jnp.ones(3),)
 """
-COMMANDS = ("opt", "audit", "profile", "keys")
+COMMANDS = ("opt", "audit", "profile", "compare", "keys")
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +110,14 @@ def test_the_examples_of_help_run(command, capsys):
     for name in ("train.py", "old.py", "new.py"):
         Path(name).write_text(STEP)
     Path("my_passes.py").write_text(PASSES)
+    for name in ("old", "new"):
+        Path(name).mkdir()
+        Path(name, "train.py").write_text(STEP)
+        assert status_of(["hlotag", "audit", "train.py:step", "--json", f"{name}.json"]) == 0
+    for name in ("groups", "offload"):
+        Path(f"{name}.toml").write_text('[[rule]]\nop = "*"\nattrs = {k = "v"}')
+    Path("limits.toml").write_text('[[rule]]\nop = "*"\nattrs = {k = ["1", "2"]}')
+    capsys.readouterr()
     for example in examples:
         arguments = shlex.split(example)
         expected: tuple[list[int], str] = [0], ""
@@ -121,8 +129,8 @@ def test_the_examples_of_help_run(command, capsys):
             expected = [2], "no file *.xplane.pb"
         elif arguments[1] == "profile" and "--baseline" in arguments:
             expected = [0, 1], "slower than in profile.json"
-        elif arguments[1] == "profile" and "--against" in arguments:
-            expected = [0, 1], "slower than in old.py:step"
+        elif arguments[1] == "compare":
+            arguments += ["--seconds", "0", "--no-effects"]
         assert status_of(arguments) in expected[0], example
         said = capsys.readouterr().err
         assert expected[1] in said and bool(said) == bool(expected[1])
@@ -132,6 +140,7 @@ def test_the_examples_of_help_run(command, capsys):
 WRONG = [
     ("hlotag", 2, "usage: hlotag"),
     ("hlotag optt", 2, "invalid choice: 'optt'"),
+    ("hlotag profile new.py:step --against old.py:step", 2, "--against is gone: write hlotag compare old.py:step new.py:step"),
     ("hlotag keys --no", 2, "hlotag keys: error: unrecognized arguments: --no"),
     ("hlotag keys nothing", 1, "hlotag keys: error: no known key matches 'nothing'"),
     ("hlotag keys schedular_hint", 1, "no known key matches 'schedular_hint'; did you mean scheduler_hint?"),

@@ -14,7 +14,7 @@ import traces
 from hlotag.audits import Audit, Instruction, Tag, TagState
 from hlotag.cli import main
 from hlotag.errors import ArgumentError, ParseError
-from hlotag.profiles import Row, Timing, as_json, changes
+from hlotag.profiles import Row, Timing, as_json
 from hlotag.profiles.model import in_words
 from test_profile_trace import PROGRAM, host, step, thunk
 
@@ -98,22 +98,9 @@ def test_a_baseline_finds_what_became_slower(tmp_path, capsys):
     assert "slower: layer=0, forward: 1 ms -> 3 ms (+200% ±" in err and "1 row slower than in p.json" in err
 
 
-def test_two_programs_are_compared_in_turns(capsys):
-    for name, size in (("old", 64), ("new", 1024)):  # Two checkouts, with modules of the same name.
-        Path(name).mkdir()
-        Path(name, "model_of_both_profiles.py").write_text(STEP.replace("jnp.ones((64, 64))", f"jnp.ones(({size}, {size}))"))
-        Path(name, "train.py").write_text("print('loading')\nfrom model_of_both_profiles import step")
-    command = ["profile", "new/train.py:step", "--against", "old/train.py:step", "--steps", "16"]
-    assert main([*command, "--json", "p.json"]) == 1
-    err = capsys.readouterr().err
-    assert "slower: step: " in err and "slower than in old/train.py:step" in err
-    assert len(json.loads(Path("p.json").read_text())["steps"]) == 16
-
-
 ERRORS = [
     (["profile", "train.py:step", "--module", "jit_f"], "--module jit_f goes with the folder of a trace"),
     (["profile", "train.py:step", "--audit", "a.json"], "--audit a.json goes with the folder of a trace"),
-    (["profile", "train.py:step", "--against", "no.py:step"], "--against no.py:step: its process failed"),
     (["profile", "train.py"], "needs the name of a function"),
     (["profile", "nothing", "--audit", "train.py"], "not JSON"),
     (["profile", "train.py:step", "--baseline", "train.py"], "not JSON"),
@@ -151,52 +138,6 @@ def test_json_that_is_no_profile_is_an_error():
             as_json.loads(text, "p.json")
     with pytest.raises(ArgumentError, match="has no timeline"):
         hlotag.profiles.Profile(**vars(as_json.loads(json.dumps(whole), "p.json"))).to_perfetto("t.json")
-
-
-def timing(scale: float = 1.0, noise: float = 0.0, count: int = 10, **rows: float) -> Timing:
-    """A profile whose rows have these seconds in each step, with a noise of its own in each row."""
-    factors = {value: [scale * (1 + noise * ((7 * n + 3 * k) % 5 - 2)) for n in range(count)] for k, value in enumerate(rows)}
-    steps = {value: tuple(seconds * factor for factor in factors[value]) for value, seconds in rows.items()}
-    made = [Row("layer", value, "forward", sum(each) / count, 0.5, 1, steps=each) for value, each in steps.items()]
-    return Timing("jit_f", ("CPU:0",), tuple(map(sum, zip(*steps.values(), strict=True))), tuple(made))
-
-
-LAYERS = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0}
-# By name: how the layers, the whole machine and the noise of steps changed, and the names of what is listed.
-CHANGES = {
-    "a layer that takes half as long again": ({"b": 1.5}, 1.0, 0.03, ["layer=b, forward"]),
-    "the more noise, the more it takes": ({"b": 1.5}, 1.0, 0.2, []),
-    "a busy machine slows all layers alike": ({}, 2.0, 0.05, []),
-    "on a busy machine, one layer by more than the others": ({"b": 2.0}, 2.0, 0.02, ["layer=b, forward", "step"]),
-    "a layer that is gone, and one that is new": (
-        {"d": 0.0, "e": 1.0},
-        1.0,
-        0.02,
-        ["layer=d, forward", "layer=e, forward"],
-    ),
-    "less than a hundredth of a step": ({"e": 0.01}, 1.0, 0.0, []),
-}
-
-
-@pytest.mark.parametrize("case", CHANGES)
-def test_what_is_listed_is_more_than_chance(case):
-    layers, scale, noise, expected = CHANGES[case]
-    found = changes(timing(scale, noise, **LAYERS | layers), timing(1.0, noise, **LAYERS))
-    assert sorted(change.name for change in found) == sorted(expected)
-
-
-def test_more_steps_make_a_comparison_surer():
-    margins = [
-        changes(timing(1.0, 0.1, count, **LAYERS | {"b": 99.0}), timing(1.0, 0.1, count, **LAYERS))[0].margin
-        for count in (4, 8, 32, 128)
-    ]
-    assert margins == sorted(margins, reverse=True) and margins[0] > 1.5 * margins[-1]
-
-
-def test_a_change_is_one_line():
-    found = changes(timing(**LAYERS | {"b": 2.0, "e": 2.0}), timing(**LAYERS | {"e": 0.0}))
-    lines = [str(change) for change in found]
-    assert "layer=e, forward: 0 -> 2 s (new)" in lines and "step: 4 s -> 7 s (+75% ± 36%)" in lines
 
 
 def test_times_are_written_in_a_unit_that_fits():

@@ -10,7 +10,22 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGE, CPP = ROOT / "python" / "hlotag", ROOT / "cpp"
 # From the top floor down, as docs/architecture.md draws them. "" is the package itself, which exports from all rooms.
-ROOMS = ["__main__", "", "xla", "cli", "profiles", "audits", "lowering", "passes", "hlo", "tagging", "mlir", "_compat", "_util"]
+ROOMS = [
+    "__main__",
+    "",
+    "xla",
+    "cli",
+    "comparisons",
+    "profiles",
+    "audits",
+    "lowering",
+    "passes",
+    "hlo",
+    "tagging",
+    "mlir",
+    "_compat",
+    "_util",
+]
 ROOMS += ["errors", "_text", "_core"]
 CPP_ROOMS = ["hlo", "passes", "transforms", "pass", "analysis", "ir", "capi"]
 # Below another room, and yet out of its reach; nothing but the package imports `xla`.

@@ -10,8 +10,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlotag
-from hlotag.audits import compare
-from hlotag.cli.commands import main
+from hlotag.comparisons import Difference
 from hlotag.profiles.program import Program
 
 ROWS, WIDTH, LAYERS = 256, 64, 3
@@ -67,17 +66,27 @@ def test_a_loop_counts_each_of_its_trips():
     assert row.flops == 7 * PRODUCT
 
 
+def compared(before, now, by=None) -> tuple[Difference, list[Difference]]:
+    (outcome,) = hlotag.compare({"before": before, "now": now}, by=by).outcomes
+    return outcome.program, outcome.differing()
+
+
+def grown(row: Difference, measure: str) -> float:
+    amount = row.amount(measure)
+    return amount.now - amount.before if amount else 0.0
+
+
 def test_differences_of_rows_sum_to_that_of_the_program(step):
     def twice(x, w):
         return layer(x, w) + layer(jnp.sin(x), w)
 
     other = audited(jax.grad(lambda w, x: loss(w, x, twice)), WEIGHTS, X, memory=True)
-    program, *rows = compare(other, step, "layer")
-    assert (program.now.memory, program.before.memory) == (other.memory.bytes, step.memory.bytes)
-    assert program.now.flops - program.before.flops > 3 * PRODUCT
-    for amount in ("flops", "bytes", "memory"):
-        change = sum(getattr(row.now, amount) - getattr(row.before, amount) for row in rows)
-        assert change == getattr(program.now, amount) - getattr(program.before, amount)
+    program, rows = compared(step, other, "layer")
+    memory = program.amount("memory")
+    assert memory and (memory.now, memory.before) == (other.memory.bytes, step.memory.bytes)
+    assert grown(program, "flops") > 3 * PRODUCT
+    for measure in ("flops", "bytes", "memory"):
+        assert sum(grown(row, measure) for row in rows) == grown(program, measure)
 
 
 def test_only_the_row_that_changed_is_listed(step):
@@ -88,20 +97,21 @@ def test_only_the_row_that_changed_is_listed(step):
         return (x**2).sum()
 
     before, now = (audited(f, WEIGHTS, X) for f in (loss, changed))
-    found = compare(now, before)
-    assert [(row.key, row.value) for row in found] == [("", ""), ("layer", "1")]
-    assert found[1].now.flops - found[1].before.flops == pytest.approx(PRODUCT, rel=0.05)
-    assert {row.value for row in compare(now, before, "scope")} == {"", "layer_1"}
-    assert compare(before, before) == []
+    _, (row,) = compared(before, now)
+    assert (row.key, row.value) == ("layer", "1")
+    assert grown(row, "flops") == pytest.approx(PRODUCT, rel=0.05)
+    assert {row.value for row in compared(before, now, "scope")[1]} == {"layer_1"}
+    program, rows = compared(before, before)
+    assert rows == [] and all(amount.trend == "same" for amount in program.amounts)
     with pytest.raises(hlotag.ArgumentError, match="choose from layer"):
-        compare(now, before, "no")
+        compared(before, now, "no")
 
 
 def test_a_key_of_one_program_only_is_compared_by_name(step):
     plain = audited(lambda w, x: layer(x, w[0]).sum(), WEIGHTS, X)
-    found = compare(step, plain, "layer")
-    assert {row.value for row in found if row.key and row.now.flops} >= {"0", "1", "2"}
-    assert found[0].before.memory == 0 and found[0].now.memory == 0  # One of the audits has no memory.
+    program, rows = compared(plain, step, "layer")
+    assert {row.value for row in rows if row.key and grown(row, "flops")} >= {"0", "1", "2"}
+    assert program.amount("memory") is None  # One of the audits has no memory.
 
 
 def test_collectives_have_the_bytes_that_they_exchange():
@@ -117,8 +127,8 @@ def test_collectives_have_the_bytes_that_they_exchange():
     (row,) = [row for row in summed.work_by("layer") if row.value]
     assert (row.exchanged, row.flops) == (VALUE, pytest.approx(PRODUCT / 4 + ROWS * WIDTH, rel=0.05))
     local = audited(f, put(X), put(WEIGHTS[0]))
-    (program, change) = compare(summed, local)[:2]
-    assert program.before.exchanged == 0 and program.now.exchanged == change.now.exchanged == VALUE
+    program, _ = compared(local, summed)
+    assert grown(program, "exchanged") == VALUE
 
 
 def test_each_layer_has_its_own_collectives_and_its_own_memory():
@@ -168,45 +178,3 @@ def test_a_combined_collective_is_divided_by_the_bytes_of_each_operand():
     for part in program.parts(combined.name):
         time[program.values(part.op)["layer"]] += part.weight
     assert time == pytest.approx({name: size / sum(sizes.values()) for name, size in sizes.items()})
-
-
-PROGRAM = """
-import jax, jax.numpy as jnp
-import hlotag
-def step():
-    def f(x):
-        with hlotag.tagged({"part": "a"}):
-            return (x @ x%s).sum()
-    return jax.jit(jax.grad(f)), [jnp.ones((64, 64))]
-"""
-
-
-def test_programs_of_two_checkouts_share_no_modules(tmp_path, monkeypatch, capsys):
-    for name, further in (("old", ""), ("new", " @ x")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "model_of_both.py").write_text(PROGRAM % further)
-        (tmp_path / name / "train.py").write_text("print('loading')\nfrom model_of_both import step")
-    monkeypatch.chdir(tmp_path)
-    assert main(["audit", "new/train.py:step", "--against", "old/train.py:step"]) == 0
-    assert "part=a, backward" in capsys.readouterr().out
-    (tmp_path / "old" / "model_of_both.py").write_text("raise ValueError('planted')")
-    assert main(["audit", "new/train.py:step", "--against", "old/train.py:step"]) == 2
-    assert "--against old/train.py:step: its audit failed" in capsys.readouterr().err
-
-
-def test_a_command_compares_with_the_json_of_an_audit(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "old.py").write_text(PROGRAM % "")
-    (tmp_path / "new.py").write_text(PROGRAM % " @ x")
-    assert main(["audit", "old.py:step", "--json", "old.json", "--memory", "--work", "part,operation"]) == 0
-    assert "a, dot_general" in capsys.readouterr().out
-    assert main(["audit", "new.py:step", "--against", "old.json"]) == 0
-    text = capsys.readouterr().out
-    assert "part=a, backward" in text and "program" in text and "Mflop" in text
-    assert main(["audit", "old.py:step", "--against", "old.json"]) == 0
-    assert "the same in both programs" in capsys.readouterr().out
-    assert main(["audit", "old.py:step", "--against", "old.json", "--work", "no"]) == 2
-    assert "choose from part" in capsys.readouterr().err
-    (tmp_path / "old.json").write_text('{"schema": "hlotag.audit/7"}')
-    assert main(["audit", "old.py:step", "--against", "old.json"]) == 2
-    assert "the audit is incomplete" in capsys.readouterr().err

@@ -2,10 +2,12 @@
 # The public names, and where they are defined. `__init__.py` reads this file too.
 
 from . import audits as audits
+from . import comparisons as comparisons
 from . import profiles as profiles
 from . import xla as xla
 from .audits.blocks import auditing as auditing
 from .audits.collect import audit as audit
+from .comparisons.run import compare as compare
 from .errors import ArgumentError as ArgumentError
 from .errors import Diagnostic as Diagnostic
 from .errors import HlotagError as HlotagError

@@ -162,9 +162,7 @@ def run_apart(jobs: Sequence[Case], *, alone: bool) -> list[str]:
         text = json.dumps([[jobs[n].key, jobs[n].value, jobs[n].form, jobs[n].operations] for n in rest])
         command = [sys.executable, __file__, "--child", "alone" if alone else "hlotag"]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        done = subprocess.run(
-            command, input=text, capture_output=True, text=True, errors="replace", check=False, env=environment
-        )
+        done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", check=False, env=environment)
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
         found |= {rest[line[0]]: line[1] for line in lines if line[0] != "begin"}
         begun = [rest[line[1]] for line in lines if line[0] == "begin"]

@@ -52,7 +52,13 @@ def test_a_key_that_nobody_reads_is_not_seen_to_be_read():
 _NO_TEXT = {
     "0.10": {
         *("collective_communication_domain", "collective_group_key", "is_pipelineable", "is_spmd_generated"),
-        *("original_sharding", "_xla_vocab_size", "xla.pdl_launch", "xla_disable_while_loop_copies", "xla_disable_while_loop_dce"),
+        *(
+            "original_sharding",
+            "_xla_vocab_size",
+            "xla.pdl_launch",
+            "xla_disable_while_loop_copies",
+            "xla_disable_while_loop_dce",
+        ),
         *("xla_log_for_comparison", "xla_preserve_tuple_indices"),
     },
     "0.12": {"_xla_disjoint_read_write_regions", "always_sink", "xla_allow_dce_side_effecting_op"},

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types of `hlotag.audit`, which says what became of every tag of a program."""
 
-from hlotag.audits.comparison import Amounts, Difference, compare
 from hlotag.audits.model import Apart, Effect, Instruction, Op, Origin, Tag, TagState, Verdict
 from hlotag.audits.report import Problem, Report
 from hlotag.audits.views import Audit
 from hlotag.audits.work import Work
 
 __all__ = [
-    "Amounts",
     "Apart",
     "Audit",
-    "Difference",
     "Effect",
     "Instruction",
     "Op",
@@ -22,5 +19,4 @@ __all__ = [
     "TagState",
     "Verdict",
     "Work",
-    "compare",
 ]

@@ -11,6 +11,9 @@ from hlotag._text import list_some
 from hlotag.audits.model import Findings, Tag, TagState
 from hlotag.audits.report import Problem, Reported
 
+FEWER = "fewer"
+"""The kind of a problem: fewer operations have a tag."""
+
 
 def worse(now: Reported, before: Reported) -> list[Problem]:
     """The problems that are new or more frequent than in a baseline, each with its new tags only.
@@ -63,7 +66,7 @@ def _fewer(now: Findings, before: Findings) -> Iterator[Problem]:
         effect = f"{key}={value} covers less than before."
         advice = "Write a new baseline if the program is meant to be so."
         file, line = lines.get((key, value), ("", 0))
-        yield Problem("fewer", f"{key}={value}", "", file, line, sum(number for number, _ in found), why, effect, advice)
+        yield Problem(FEWER, f"{key}={value}", "", file, line, sum(number for number, _ in found), why, effect, advice)
 
 
 def _lines(audit: Findings) -> dict[tuple[str, str], tuple[str, int]]:

@@ -142,24 +142,24 @@ def audit_and_compile(
     fun: Any,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    options: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Callable[[str], Mapping[str, Any]] = lambda _: {},
     **asked: bool,
 ) -> Audited:
     """Audits a function, a `Lowered` or a `Compiled`, and keeps what it was compiled to.
 
-    `options` are further options of the compiler, by JAX's name of a platform; others are those of `compile_and_audit`. Raises
-    ArgumentError if `fun.lower` makes no `jax.stages.Lowered`.
+    `options` returns further options of the compiler for JAX's name of a platform; others are those of `compile_and_audit`.
+    Raises ArgumentError if `fun.lower` makes no `jax.stages.Lowered`.
     """
     import jax.stages
 
     if isinstance(fun, jax.stages.Compiled):
         return Audited(audit_compiled(fun), fun.args_info, fun)
     if isinstance(fun, jax.stages.Lowered):
-        return _audit_and_compile_lowered(fun, options or {}, asked)
+        return _audit_and_compile_lowered(fun, options, asked)
     with recording() as stage:
         with step("lowering"):
             lowered, reports = _lower(fun, args, kwargs)
-        found = _audit_and_compile_lowered(lowered, options or {}, asked)
+        found = _audit_and_compile_lowered(lowered, options, asked)
     audit = dataclasses.replace(found.audit, reports=list(dict.fromkeys(reports)), is_off=stage is None)
     return dataclasses.replace(found, audit=audit)
 
@@ -192,12 +192,12 @@ def recording() -> AbstractContextManager[Any]:
 
 
 def _audit_and_compile_lowered(
-    lowered: jax.stages.Lowered, options: Mapping[str, Mapping[str, Any]], asked: Mapping[str, bool]
+    lowered: jax.stages.Lowered, options: Callable[[str], Mapping[str, Any]], asked: Mapping[str, bool]
 ) -> Audited:
     original: Any = lowered.compiler_ir("stablehlo")
     module = _compat.modules.read_bytecode(to_bytecode(original))
     platform = _compat.modules.platform_of(lowered)
-    further = options.get(platform, {})
+    further = options(platform)
     with step("reading the module"):
         read = program.read(module)
 

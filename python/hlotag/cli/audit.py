@@ -40,7 +40,6 @@ examples:
   hlotag audit train.py:step --tags
   hlotag audit train.py:step --memory scope:2
   hlotag audit train.py:step --work layer
-  hlotag audit new.py:step --against old.py:step
   hlotag audit train.py:step --instructions 'scope=mlp,phase=backward'
   hlotag audit module.mlir --pass-pipeline='hlotag-propagate-autodiff,hlotag-verify' --xla-passes
   hlotag audit --dump-dir dumps --fail-if lost:_scheduling_group_id --fail-if 'attention:block=att*'
@@ -109,12 +108,7 @@ def add_to(commands: terminal.Commands) -> None:
         help="say what is in memory at the peak, by keys (default: each), source, scope, scope:N or operation",
     )
     add("--work", nargs="?", const="", metavar="NAMES", help="say how much is computed, written and exchanged, by such names")
-    add(
-        "--against",
-        metavar="PROGRAM",
-        help="say what is computed, written, exchanged and in memory more or less than in this program, or in the JSON of its "
-        "audit; by the names of --work or --memory",
-    )
+    terminal.add_moved(parser, "--against", "PROGRAM", "hlotag compare {0} {program}")
     _add_outputs(parser)
 
 
@@ -151,14 +145,13 @@ def _run(args: argparse.Namespace) -> int:
     if args.sources and not Path(args.sources).is_dir():
         raise HlotagError(f"--sources {args.sources}: there is no such folder")
     before = _read(args.baseline) if args.baseline else None
-    other = _other(args) if args.against else None
     with step(f"auditing {args.dump_dir or args.file}"):
         audit = _audit(args)
         audit = dataclasses.replace(audit, source_root=args.sources or audit.source_root)
     worse = None if before is None else baseline.worse(audit, before)
     _write_outputs(args, audit, worse)
     if "-" not in (args.json, args.sarif):
-        _print(args, audit, other)
+        _print(args, audit)
     status = _report(audit, conditions)
     if worse:
         status = 1
@@ -167,9 +160,8 @@ def _run(args: argparse.Namespace) -> int:
     return status
 
 
-def _print(args: argparse.Namespace, audit: Audit, other: Reported | None) -> None:
+def _print(args: argparse.Namespace, audit: Audit) -> None:
     """Prints the report, and what the flags ask for."""
-    from hlotag.audits.comparison import compare
     from hlotag.audits.listing import list_instructions
     from hlotag.audits.render import memory, table, work
 
@@ -181,10 +173,6 @@ def _print(args: argparse.Namespace, audit: Audit, other: Reported | None) -> No
         console.print(table.make_untagged_table(audit))
     if args.instructions is not None:
         console.print(table.listing_table(list_instructions(audit, args.instructions, args.order)))
-    if other is not None:
-        by = _names(args.work or args.memory or "")
-        console.print(work.differences(compare(audit, other, by)))
-        return
     if args.work is not None:
         console.print(work.renderable(audit, _groups(audit, args.work)))
     if args.memory is not None:
@@ -272,18 +260,7 @@ def _audit_program(args: argparse.Namespace) -> Audit:
 
 
 def _needs_memory(args: argparse.Namespace) -> bool:
-    return args.memory is not None or args.against is not None
-
-
-def _other(args: argparse.Namespace) -> Reported:
-    """The audit of the program that the audited one is compared with."""
-    from hlotag.cli import programs, separate
-
-    if programs.is_named(args.against):
-        flags = ["--memory", *([f"--pass-pipeline={args.pass_pipeline}"] if args.pass_pipeline else [])]
-        with step(f"auditing {args.against}"):
-            return separate.audit(args.against, [*flags, *(["--no-hlo"] if args.no_hlo else [])])
-    return _read(args.against)
+    return args.memory is not None
 
 
 def _read(file: str) -> Reported:

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Sequence
 
 from hlotag._util.version import VERSION
-from hlotag.cli import audit, keys, opt, profile, terminal
+from hlotag.cli import audit, compare, keys, opt, profile, terminal
 
 _EXAMPLES = """\
 examples:
   hlotag opt module.mlir --hlotag-propagate
   hlotag audit module.mlir --fail-if lost:_scheduling_group_id
   hlotag profile train.py:step --by layer
+  hlotag compare train.py:step --rules none --rules groups.toml
   hlotag keys '_xla_*'
 
 hlotag COMMAND --help has the flags of a command, with examples.
@@ -49,6 +50,6 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--version", action="version", version=f"hlotag {VERSION}")
     commands = made.add_subparsers(metavar="COMMAND", required=True)
-    for command in (opt, audit, profile, keys):
+    for command in (opt, audit, profile, compare, keys):
         command.add_to(commands)
     return made

@@ -24,7 +24,6 @@ examples:
   hlotag profile train.py:step --by scope:2
   hlotag profile train.py:step --steps 20 --json profile.json
   hlotag profile train.py:step --steps 20 --baseline profile.json
-  hlotag profile new.py:step --against old.py:step
   hlotag profile /tmp/trace --by scope:2
   hlotag profile /tmp/trace --audit audit.json --perfetto timeline.json.gz
 
@@ -63,17 +62,8 @@ def add_to(commands: terminal.Commands) -> None:
         help="what to group by: keys, source, scope, scope:N or operation, with commas between",
     )
     add("--memory", action="store_true", help="say what is in memory at the program's peak, too")
-    compared = parser.add_mutually_exclusive_group()
-    compared.add_argument(
-        "--baseline",
-        metavar="FILE",
-        help="exit with status 1 if something is slower than in this profile, written by --json",
-    )
-    compared.add_argument(
-        "--against",
-        metavar="PROGRAM",
-        help="run this program too, in a process of its own and in turns; exit with status 1 if something is slower than in it",
-    )
+    add("--baseline", metavar="FILE", help="exit with status 1 if something is slower than in this profile, written by --json")
+    terminal.add_moved(parser, "--against", "PROGRAM", "hlotag compare {0} {program}")
     add("--json", metavar="FILE", help="write the profile as JSON; '-' is standard output, instead of the table")
     add("--html", metavar="FILE", help="write the profile as a page for a browser")
     add("--perfetto", metavar="FILE", help="write a timeline with a track for each key, for https://ui.perfetto.dev")
@@ -81,10 +71,9 @@ def add_to(commands: terminal.Commands) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from hlotag.profiles import as_json
-    from hlotag.profiles.comparison import changes
 
     before = as_json.loads(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
-    profile, before = _profile_both(args) if args.against else (_profile(args), before)
+    profile = _profile(args)
     if args.json:
         terminal.write_output(args.json, profile.to_json(indent=1) + "\n")
     if args.html:
@@ -95,11 +84,23 @@ def _run(args: argparse.Namespace) -> int:
         terminal.console().print(profile)
     if before is None:
         return 0
-    found = changes(profile, before, in_turns=bool(args.against))
-    for change in found:
-        print(printable(f"hlotag profile: {'slower' if change.is_slower else 'faster'}: {change}"), file=sys.stderr)
-    slower = sum(change.is_slower for change in found)
-    print(f"hlotag profile: {count(slower, 'row')} slower than in {args.baseline or args.against}", file=sys.stderr)
+    return _report_slower(profile, before, args.baseline)
+
+
+def _report_slower(profile: Timing, before: Timing, baseline: str) -> int:
+    """Prints what is slower or faster than in the baseline. Returns the exit status."""
+    from hlotag.comparisons.model import TIME, Trend
+    from hlotag.comparisons.run import VISIBLE
+    from hlotag.comparisons.saved import compare_profiles
+
+    found = compare_profiles("", profile, before, VISIBLE)
+    words = {Trend.MORE: "slower", Trend.LESS: "faster", Trend.UNDECIDED: "undecided"}
+    shown = [(row, each) for row in (found.program, *found.rows) if (each := row.amount(TIME)) and each.trend in words]
+    for row, each in shown:
+        seen = f", {each.doubt}" if each.trend == Trend.UNDECIDED else ""
+        print(printable(f"hlotag profile: {words[each.trend]}: {row.name}: {each}{seen}"), file=sys.stderr)
+    slower = sum(each.trend == Trend.MORE for _, each in shown)
+    print(f"hlotag profile: {count(slower, 'row')} slower than in {baseline}", file=sys.stderr)
     return 1 if slower else 0
 
 
@@ -118,24 +119,3 @@ def _profile(args: argparse.Namespace) -> Profile:
         return programs.call(
             args.program, lambda: profile(function, *arguments, steps=args.steps, by=args.by, memory=args.memory or None)
         )
-
-
-def _profile_both(args: argparse.Namespace) -> tuple[Profile, Timing]:
-    """The profiles of the program and of the one that it is compared with."""
-    from hlotag.cli import programs, separate
-    from hlotag.profiles.record import Runner, take_turns
-
-    for name in (args.program, args.against):
-        if not programs.is_named(name):
-            raise HlotagError(
-                f"--against runs two programs, and {name} names none: write train.py:step; --baseline compares traces"
-            )
-    with separate.in_turns(args.against, args.by) as other, programs.load_to_run(args.program) as (function, arguments):
-
-        def run() -> tuple[Profile, Timing]:
-            runner = Runner(function, arguments, {}, args.by)
-            take_turns([other, runner], args.steps)
-            return runner.profile(args.by), other.profile(args.by)
-
-        with contextlib.redirect_stdout(sys.stderr):
-            return programs.call(args.program, run)

@@ -42,6 +42,17 @@ def add_command(
     return parser
 
 
+def add_moved(parser: argparse.ArgumentParser, flag: str, metavar: str, instead: str) -> None:
+    """Declares a flag that is gone. Its use is an error that says what to write instead."""
+
+    class Moved(argparse.Action):
+        def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+            given = {"program": getattr(namespace, "program", None) or getattr(namespace, "file", None) or "PROGRAM"}
+            parser.error(f"{flag} is gone: write {instead.format(values, **given)}")
+
+    parser.add_argument(flag, action=Moved, metavar=metavar, help=argparse.SUPPRESS)
+
+
 def say(text: str) -> None:
     """Prints messages to stderr, each `place: error: words`.
 

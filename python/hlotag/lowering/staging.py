@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -186,6 +187,16 @@ def stage(
     """
     options: dict[str, Any] = {"hlo": hlo, "op_names": op_names, "on_error": on_error, "debug_origins": debug_origins}
     return StageBlock(None if pipeline is None or forbids_stages() else _make(pipeline, rules, **options), reports=True)
+
+
+def with_rules(rules: Iterable[Rule]) -> StageBlock:
+    """A block in which the active stage, or else that of `enable()`, has further rules."""
+    current = active()
+    if current is None or forbids_stages():
+        return stage(rules=rules)
+    before = () if current.rules is None else (*current.rules.rules, *current.rules.inserted.values())
+    found = matching.rule_set((*before, *check_rules(rules)))
+    return StageBlock(unique(dataclasses.replace(current, rules=found)), reports=True)
 
 
 class StageBlock:

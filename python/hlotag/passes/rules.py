@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from hlotag._util.arguments import path_of, show
@@ -64,9 +65,33 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
         >>> hlotag.load_rules("rules.toml")[0].op
         'sine'
     """
+    path = path_of("the file of rules", path, TagError)
+    text, tables = _read_tables(path)
+    lines = _lines_of(text, len(tables))
+    rules = []
+    for number, (table, line) in enumerate(zip(tables, lines, strict=True), 1):
+        at = f"{path}:{line}" if line else str(path)
+        try:
+            with reading(str(path), line):
+                rule = Rule(**_fields(table))
+        except TagError as error:
+            place, quoted = _quote_line(text, _line_of_error(text, line, str(error)) if line else 0)
+            raise TagError(f"{path}{place}: rule {number}: {error}{quoted}") from error
+        # MLIR's text is UTF-8; the path need not be.
+        object.__setattr__(rule, "_at", at.encode(errors="backslashreplace").decode())
+        rules.append(rule)
+    return tuple(rules)
+
+
+def read_tables(path: str | os.PathLike[str]) -> list[Any]:
+    """The tables `[[rule]]` of a TOML file. Raises what `load_rules` raises, but for a table that is not a rule."""
+    return _read_tables(path_of("the file of rules", path, TagError))[1]
+
+
+def _read_tables(path: Path) -> tuple[str, list[Any]]:
+    """The text of a TOML file, and its tables `[[rule]]`."""
     import tomllib  # Slow to import, and rarely needed.
 
-    path = path_of("the file of rules", path, TagError)
     data = path.read_bytes()
     try:
         text = data.decode().replace("\r\n", "\n")
@@ -82,21 +107,7 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     unknown = sorted(set(document) - {"rule"})
     if unknown or not isinstance(document.get("rule", []), list):
         raise TagError(f"{path}: expected a list of tables [[rule]], found {', '.join(unknown) or 'rule as a single value'}")
-    tables = document.get("rule", [])
-    lines = _lines_of(text, len(tables))
-    rules = []
-    for number, (table, line) in enumerate(zip(tables, lines, strict=True), 1):
-        at = f"{path}:{line}" if line else str(path)
-        try:
-            with reading(str(path), line):
-                rule = Rule(**_fields(table))
-        except TagError as error:
-            place, quoted = _quote_line(text, _line_of_error(text, line, str(error)) if line else 0)
-            raise TagError(f"{path}{place}: rule {number}: {error}{quoted}") from error
-        # MLIR's text is UTF-8; the path need not be.
-        object.__setattr__(rule, "_at", at.encode(errors="backslashreplace").decode())
-        rules.append(rule)
-    return tuple(rules)
+    return text, document.get("rule", [])
 
 
 def with_rules_of_file(element: Element) -> Element:

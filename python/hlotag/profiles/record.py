@@ -7,12 +7,13 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
 
 import jax
 import jax.stages
@@ -23,6 +24,7 @@ from hlotag._util.progress import step
 from hlotag.audits.collect import Audited, audit_and_compile
 from hlotag.audits.render import as_json
 from hlotag.audits.report import OFF, Reported
+from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, HlotagError
 from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
@@ -40,7 +42,6 @@ _FROM_TRACE = "Scopes, lines and tags are those of the trace's own module. With 
 _WARM_UP = 2  # calls: the first one allocates, the second one may still fill caches
 _STEPS = 10  # calls that are traced by default
 _UNTRACED = 3  # calls without the profiler, at most
-_ROUNDS = 5  # turns of two programs
 
 
 def profile(
@@ -163,101 +164,82 @@ def read_profile(
         return replace(found, notes=(*found.notes, *notes))
 
 
-def profile_both(
-    before: tuple[Callable[..., Any], Sequence[Any]],
-    now: tuple[Callable[..., Any], Sequence[Any]],
-    *,
-    steps: int = _STEPS,
-    by: str | Sequence[str] | None = None,
-) -> tuple[Profile, Profile]:
-    """Profiles two programs that run in turns, so that what else the machine does slows both alike.
-
-    Two checkouts have modules of the same names, which one process cannot tell apart: `hlotag profile new/train.py:step --against
-    old/train.py:step` runs them in two.
-
-    Args:
-        before: A function and its arguments, as for `hlotag.profile`.
-        now: The other function and its arguments.
-        steps: How many calls of each are traced.
-        by: As for `hlotag.profile`.
-
-    Returns:
-        Both profiles. `hlotag.profiles.changes(now, before)` says which rows differ.
-
-    Raises:
-        ArgumentError: As `hlotag.profile`.
-
-    Examples:
-        >>> def f(x, power):
-        ...     with hlotag.tagged({"layer": "1"}):
-        ...         return x @ x if power == 2 else x @ x @ x
-        >>> x = jnp.ones((256, 256))
-        >>> with hlotag.stage():
-        ...     before, now = hlotag.profiles.profile_both((lambda x: f(x, 2), [x]), (lambda x: f(x, 3), [x]), steps=2)
-        >>> len(before.steps), len(now.steps)
-        (2, 2)
-    """
-    _check_steps(steps)
-    runners = [Runner(fun, args, {}, by) for fun, args in (before, now)]
-    take_turns(runners, steps)
-    first, second = (runner.profile(by) for runner in runners)
-    return first, second
-
-
-class _Traced(Protocol):
-    """A program that runs, and is traced."""
-
-    def trace(self, steps: int) -> None: ...
-
-
-def take_turns(runners: Sequence[_Traced], steps: int) -> None:
-    """Traces the steps of programs in turns. Raises ArgumentError if `steps` is no number of calls."""
-    _check_steps(steps)
-    rounds = min(steps, _ROUNDS)
-    for number in range(rounds):
-        for runner in runners:
-            runner.trace(steps // rounds + (number < steps % rounds))
-
-
 class Runner:
-    """A program that runs, and is traced. Raises ArgumentError as `profile`, before the program runs."""
+    """A program that runs, and is traced. Raises ArgumentError as `profile`, before the program runs.
+
+    `effects` and `memory` are as for `hlotag.audit`, `options` are XLA's.
+    """
 
     def __init__(
-        self, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], by: str | Sequence[str] | None, *, memory: bool = False
+        self,
+        fun: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        by: str | Sequence[str] | None,
+        *,
+        memory: bool = False,
+        effects: bool = False,
+        options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self._audited = audit_and_compile(fun, args, kwargs, memory=memory, options=OPTIONS)
+        asked = {"memory": memory, "compare": effects}
+        self._audited = audit_and_compile(fun, args, kwargs, lambda platform: {**OPTIONS.get(platform, {}), **options}, **asked)
         self._program = Program(self._audited.audit)
         self._program.grouping(by)
-        self._call = _caller(fun, self._audited, args, kwargs)
+        self._call = _Call(fun, self._audited, args, kwargs)
+        self._step = 0
         self._traces: list[list[trace.Device]] = []
         self._notes: list[str] = []
         for _ in range(_WARM_UP):
-            self._call(nullcontext)
+            self._call.time()
+
+    @property
+    def audit(self) -> Audit:
+        """The program's audit."""
+        return self._audited.audit
+
+    def results(self) -> Any:
+        """What a call returns."""
+        return self._call.run()
 
     def trace(self, steps: int) -> None:
         """Traces some steps."""
+        with self.tracing(), step("tracing"):
+            for _ in range(steps):
+                self.time_step()
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Traces the steps of a block, and reads the trace."""
         with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
-            with step("tracing"), tracing(folder):
-                for number in range(steps):
-                    self._call(partial(StepTraceAnnotation, "step", step_num=number))
+            with tracing(folder):
+                yield
             with step("reading the trace"):
                 file = trace.find(Path(folder))
                 if not self._traces:
-                    self._program, self._notes = embedded.program_of(self._audited.audit, file)
+                    self._program, self._notes = embedded.program_of(self.audit, file)
                 self._traces.append(self._program.read(file))
+
+    def time_step(self) -> float:
+        """Runs a step, which a trace shows as one. Returns its seconds."""
+        self._step += 1
+        return self._call.time(partial(StepTraceAnnotation, "step", step_num=self._step))
+
+    def forget(self) -> None:
+        """Forgets the traces."""
+        self._traces.clear()
 
     def measure(self, steps: int) -> float:
         """Seconds of a step without the profiler: the median of some steps."""
         with step("running"):
-            return statistics.median([self._call(nullcontext) for _ in range(steps)])
+            return statistics.median([self._call.time() for _ in range(steps)])
 
     def profile(self, by: str | Sequence[str] | None, untraced_seconds: float | None = None) -> Profile:
         """The profile of all traces."""
-        audit, (*earlier, devices) = self._audited.audit, self._traces
-        about = {"untraced_seconds": untraced_seconds, "source_root": audit.source_root}
+        *earlier, devices = self._traces
+        about = {"untraced_seconds": untraced_seconds, "source_root": self.audit.source_root}
         found = profile_of(self._program, devices, by, earlier=earlier, **about)
-        notes = [OFF] if audit.is_off and self._program.keys else []
-        return replace(found, notes=(*found.notes, *self._notes, *notes, *notes_of(audit.platform)))
+        notes = [OFF] if self.audit.is_off and self._program.keys else []
+        return replace(found, notes=(*found.notes, *self._notes, *notes, *notes_of(self.audit.platform)))
 
 
 def notes_of(platform: str) -> list[str]:
@@ -265,22 +247,33 @@ def notes_of(platform: str) -> list[str]:
     return [_WITHOUT_BUFFERS] if platform in OPTIONS else []
 
 
-def _caller(fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[Any], float]:
-    """Returns what calls the program in a context and waits for its results, and returns how many seconds that took."""
-    # The compiled program takes no static arguments, and wrappers of other libraries change the arguments: then call the wrapper.
-    is_plain = jax.tree.structure((tuple(args), kwargs)) == audited.compiled.in_tree
-    is_compiled = isinstance(fun, (jax.stages.Lowered, jax.stages.Compiled))
-    run = audited.compiled if is_plain or is_compiled else fun if hasattr(fun, "lower") else jax.jit(fun)
-    donates = any(info.donated for info in jax.tree.leaves(audited.args_info))
+class _Call:
+    """Calls of the compiled program."""
 
-    def call(context: Callable[[], AbstractContextManager[Any]]) -> float:
-        given, named = jax.block_until_ready(jax.tree.map(_copy, (tuple(args), kwargs)) if donates else (args, kwargs))
+    def __init__(self, fun: Any, audited: Audited, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        # The compiled program takes no static arguments, and wrappers of other libraries change the arguments: then call the
+        # wrapper.
+        is_plain = jax.tree.structure((tuple(args), kwargs)) == audited.compiled.in_tree
+        is_compiled = isinstance(fun, (jax.stages.Lowered, jax.stages.Compiled))
+        self._run = audited.compiled if is_plain or is_compiled else fun if hasattr(fun, "lower") else jax.jit(fun)
+        self._donates = any(info.donated for info in jax.tree.leaves(audited.args_info))
+        self._given = tuple(args), kwargs
+
+    def run(self) -> Any:
+        """Returns the results."""
+        args, kwargs = self._arguments()
+        return jax.block_until_ready(self._run(*args, **kwargs))
+
+    def time(self, context: Callable[[], AbstractContextManager[Any]] = nullcontext) -> float:
+        """Calls the program in a context, waits for its results, and returns how many seconds that took."""
+        args, kwargs = self._arguments()
         with context():  # An annotation begins when it is made.
             start = time.perf_counter()
-            jax.block_until_ready(run(*given, **named))
+            jax.block_until_ready(self._run(*args, **kwargs))
             return time.perf_counter() - start
 
-    return call
+    def _arguments(self) -> Any:
+        return jax.block_until_ready(jax.tree.map(_copy, self._given) if self._donates else self._given)
 
 
 def _copy(leaf: Any) -> Any:

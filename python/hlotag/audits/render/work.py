@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of a program, and how it differs from another program's, as tables in a terminal."""
+"""The work of a program as tables in a terminal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hlotag._text import printable
-from hlotag.audits.comparison import Amounts, Difference
+from hlotag._text import in_bytes, in_work, printable
 from hlotag.audits.grouping import Grouping, title_of
 from hlotag.audits.report import Reported
+from hlotag.audits.work import Work
 
 # Limit of listed rows.
 _LINES = 40
-_SAME = "Work and memory are the same in both programs."
 
 
 def renderable(audit: Reported, by: Sequence[Grouping]) -> RenderableType:
@@ -30,26 +29,17 @@ def _table(audit: Reported, by: Grouping) -> Table:
     table = _make_table(printable(title_of(by)), "phase", "flops", "bytes", "exchanged")
     for row in rows[:_LINES]:
         name = Text(printable(row.value)) if row.value else Text(f"without {printable(title_of(by))}", "dim")
-        table.add_row(name, row.phase, *Amounts(row.flops, row.bytes, row.exchanged).in_words()[:3])
+        table.add_row(name, row.phase, *_in_words([row]))
     for name, some in ((f"{len(rows) - _LINES} more", rows[_LINES:]), ("program", rows)):
         if some:
-            total = Amounts(sum(row.flops for row in some), sum(row.bytes for row in some), sum(row.exchanged for row in some))
-            table.add_row(Text(name, "dim"), "", *total.in_words()[:3])
+            table.add_row(Text(name, "dim"), "", *_in_words(some))
     return table
 
 
-def differences(found: Sequence[Difference]) -> RenderableType:
-    """Renders what differs between two programs: a line for both as a whole, and a row for each difference."""
-    if not found:
-        return Text(_SAME, "green")
-    names = [name for name in Amounts._fields if any(name in row.changes() for row in found)]
-    table = _make_table("what", *names)
-    for row in found[:_LINES]:
-        changes = row.changes()
-        table.add_row(Text(printable(row.name), "" if row.key else "bold"), *(changes.get(name, "·") for name in names))
-    if len(found) > _LINES:
-        table.add_row(Text(f"{len(found) - _LINES} more", "dim"))
-    return table
+def _in_words(rows: Sequence[Work]) -> tuple[str, str, str]:
+    """The flops, bytes and exchanged bytes of some rows."""
+    flops, size, exchanged = (sum(amounts) for amounts in zip(*(row[3:] for row in rows), strict=True))
+    return in_work(flops, 0) or "0", in_bytes(size), in_bytes(exchanged)
 
 
 def _make_table(first: str, *columns: str) -> Table:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How do the work and the memory of two programs differ? Counted by XLA, so exact on a busy machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from hlotag.audits.baseline import FEWER, worse
+from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
+from hlotag.audits.memory import sum_rows
+from hlotag.audits.report import Reported
+from hlotag.audits.work import sum_work_rows
+from hlotag.comparisons.model import MEASURES, Amount, Difference, Trend
+from hlotag.comparisons.timing import Place
+
+# Without time, and without memory if an audit lacks it.
+_COUNTED = MEASURES[1:]
+
+
+def groupings_of(now: Reported, before: Reported, by: Grouping | None) -> list[Grouping]:
+    """What rows are grouped by: `by`, else each key that both programs have, else "scope"."""
+    return [by] if by is not None else [key for key in now.keys if key in before.keys] or ["scope"]
+
+
+def list_worse(now: Reported, before: Reported) -> tuple[str, ...]:
+    """The problems of tags that the other program does not have, a line each. Fewer tags are none: programs may differ."""
+    found = (problem for problem in worse(now, before) if problem.kind != FEWER)
+    return tuple(f"{problem.title}{f' at {problem.source}' if problem.source else ''}" for problem in found)
+
+
+def compare_amounts(now: Reported, before: Reported, groups: Sequence[Grouping]) -> tuple[Difference, list[Difference]]:
+    """Compares what the programs compute, exchange and hold.
+
+    Returns the whole program, and all rows. Raises ArgumentError if a key of `groups` is in none of the programs.
+    """
+    names = _COUNTED if now.memory is not None and before.memory is not None else _COUNTED[:-1]
+    keys = [*now.keys, *before.keys]
+    rows: dict[Place, Difference] = {}
+    for group in groups:
+        was, is_now = (_sum_amounts(audit, group, keys) for audit in (before, now))
+        for place in dict.fromkeys([*was, *is_now]):
+            rows[place] = Difference(*place, _pair(names, was.get(place, []), is_now.get(place, [])))
+    return Difference("", "", "", _pair(names, _totals(before), _totals(now))), list(rows.values())
+
+
+def _pair(names: Sequence[str], before: Sequence[int], now: Sequence[int]) -> tuple[Amount, ...]:
+    return tuple(
+        Amount(
+            name, was or 0, is_now or 0, Trend.SAME if was == is_now else Trend.MORE if (is_now or 0) > (was or 0) else Trend.LESS
+        )
+        for name, (was, is_now) in zip(names, zip_longest(before, now, fillvalue=0), strict=False)
+    )
+
+
+def _sum_amounts(audit: Reported, by: Grouping, keys: Sequence[str]) -> dict[Place, list[int]]:
+    """By row, its flops, bytes, exchanged bytes and memory."""
+    title, read = title_of(by), make_reader(by, read_values(audit), audit.name, keys)
+    found = {(row.key, row.value, row.phase): [*row[3:], 0] for row in sum_work_rows(audit, title, read)}
+    for row in sum_rows(audit.memory, title, audit.ops, read) if audit.memory else ():
+        found.setdefault((row.key, row.value, row.phase), [0, 0, 0, 0])[-1] = row.bytes
+    return found
+
+
+def _totals(audit: Reported) -> list[int]:
+    work = audit.work_by("operation")
+    flops, size, exchanged = (sum(getattr(row, name) for row in work) for name in ("flops", "bytes", "exchanged"))
+    return [flops, size, exchanged, audit.memory.bytes if audit.memory else 0]

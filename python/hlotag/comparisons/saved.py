@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How do audits, or profiles, that were made before differ? A baseline, a trace of another machine, last week's run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hlotag.audits.grouping import Grouping
+from hlotag.audits.report import Reported
+from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse
+from hlotag.comparisons.model import Difference, Outcome, Trend
+from hlotag.comparisons.timing import compare_runs, without_light
+from hlotag.comparisons.views import Comparison
+from hlotag.errors import ArgumentError
+from hlotag.profiles.model import Timing
+
+_WHOLE = ("", "", "")
+_AT_TWO_TIMES = (
+    "The profiles were made at two times. A busy machine slows all rows alike, so a row counts by what it changed more than the "
+    "others. hlotag compare runs programs in turns."
+)
+
+
+def compare_saved(saved: Mapping[str, Reported | Timing], by: Grouping | None, visible: float) -> Comparison:
+    """Compares audits with the first audit, or profiles with the first profile.
+
+    Raises ArgumentError if some are audits and some are profiles, or `by` names a key that none has.
+    """
+    (name, base), *others = saved.items()
+    outcomes, notes = [], ()
+    for other, each in others:
+        if isinstance(each, Reported) and isinstance(base, Reported):
+            program, rows = compare_amounts(each, base, groupings_of(each, base, by))
+            problems = list_worse(each, base)
+            rows = sorted(rows, key=lambda row: (not row.has(Trend.MORE, Trend.LESS), not row.key, *_sizes(row)))
+            outcomes.append(Outcome(other, effects=tuple(each.effects), problems=problems, program=program, rows=tuple(rows)))
+        elif isinstance(each, Timing) and isinstance(base, Timing):
+            outcomes.append(compare_profiles(other, each, base, visible))
+            notes = (_AT_TWO_TIMES,)
+        else:
+            raise ArgumentError(f"{name!r} is {_kind(base)} and {other!r} is {_kind(each)}: compare two audits or two profiles")
+    if isinstance(base, Timing):
+        first = compare_profiles(name, base, base, visible)
+        first = replace(first, rows=(), program=first.program)
+    else:
+        first = Outcome(name, effects=tuple(base.effects), program=compare_amounts(base, base, [])[0])
+    keys = tuple(dict.fromkeys(row.key for each in outcomes for row in each.rows if row.key))
+    return Comparison(first, tuple(outcomes), by=keys, visible=visible, notes=notes)
+
+
+def compare_profiles(name: str, now: Timing, before: Timing, visible: float) -> Outcome:
+    """Compares a profile with an earlier one: the rows of keys that both have, and the step."""
+    keys = {row.key for row in now.rows if row.key} & {row.key for row in before.rows}
+    was, is_now = ({(r.key, r.value, r.phase): r.steps for r in p.rows if r.key in keys} for p in (before, now))
+    found = compare_runs(was, is_now, visible)
+    step = compare_runs({_WHOLE: before.steps}, {_WHOLE: now.steps}, visible)[_WHOLE]
+    longest = max(step.before, step.now)
+    rows = [Difference(*place, (without_light(each, longest),)) for place, each in found.items() if each.before or each.now]
+    rows.sort(key=lambda row: (not row.has(Trend.MORE, Trend.LESS), *_sizes(row)))
+    if step.trend in (Trend.MORE, Trend.LESS) and not any(row.has(step.trend) for row in rows) and rows:
+        step = replace(step, trend=Trend.UNDECIDED)  # All rows changed alike.
+    return Outcome(name, program=Difference(*_WHOLE, (step,)), rows=tuple(rows))
+
+
+def _sizes(row: Difference) -> tuple[float, ...]:
+    return tuple(-abs(amount.now - amount.before) for amount in row.amounts)
+
+
+def _kind(each: Reported | Timing) -> str:
+    return "an audit" if isinstance(each, Reported) else "a profile"

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many rounds do variants run in turns? Until a change of a given size would be seen, or for so many seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hlotag._util.progress import step
+from hlotag.audits.grouping import Grouping
+from hlotag.comparisons.model import Difference, Trend
+from hlotag.comparisons.subjects import Subject
+from hlotag.comparisons.timing import Place, compare_pairs, without_light
+from hlotag.profiles.model import Timing
+
+# Steps of a round, and the seconds that they should not exceed; rounds before the first look, and growth until the next one.
+_STEPS, _ROUND_SECONDS = 5, 1.0
+_FIRST_LOOK, _GROWTH = 12, 1.5
+# Fewer seconds than this of an operation are shorter than the clock of a trace.
+_NO_TIME = 1e-7
+
+
+@dataclass
+class Turns:
+    """The rounds of variants, the first of which is compared with each other one.
+
+    Attributes:
+        subjects: The variants.
+        by: For each of the others, what its rows are grouped by.
+        visible: The growth to look for.
+        rounds: How many rounds there were.
+    """
+
+    subjects: Sequence[Subject]
+    by: Sequence[Grouping | None]
+    visible: float
+    rounds: int = 0
+    _steps: int = 1
+    _turn: int = 0
+    _untraced: dict[str, list[float]] = field(default_factory=dict)
+
+    def run(self, step_seconds: float, limit: float) -> list[tuple[Difference, list[Difference]]]:
+        """Runs rounds until the growth would be seen, or for `limit` seconds. Returns the times of each variant but the first."""
+        self._steps = max(1, min(_STEPS, int(_ROUND_SECONDS / max(step_seconds, 1e-9))))
+        end, look = time.monotonic() + limit, _FIRST_LOOK
+        while True:
+            with step(f"round {self.rounds + 1}"):
+                self._run_round()
+            is_late = time.monotonic() >= end
+            if self.rounds >= look or is_late:
+                found = [self._compare(number) for number in range(1, len(self.subjects))]
+                if is_late or all(map(_is_decided, found)):
+                    return found
+                look = int(look * _GROWTH)
+
+    def _run_round(self) -> None:
+        """Runs some steps without the profiler, and some with it."""
+        for _ in range(self._steps):
+            for subject in self._in_order():
+                self._untraced.setdefault(subject.name, []).append(subject.time_step())
+        if self._is_apart:
+            self._trace(self.subjects)
+        else:
+            for subject in self._in_order():
+                self._trace([subject])
+        self.rounds += 1
+
+    def _trace(self, subjects: Sequence[Subject]) -> None:
+        for subject in subjects:
+            subject.start_trace()
+        for _ in range(self._steps):
+            for subject in self._in_order():
+                if subject in subjects:
+                    subject.time_step()
+        for subject in subjects:
+            subject.stop_trace()
+
+    def _in_order(self) -> Sequence[Subject]:
+        """Each time in the other order: what a variant leaves in caches helps or hinders the next one."""
+        self._turn += 1
+        return self.subjects if self._turn % 2 else list(reversed(self.subjects))
+
+    def _compare(self, number: int) -> tuple[Difference, list[Difference]]:
+        base, other = self.subjects[0], self.subjects[number]
+        group = self.by[number - 1]
+        was, is_now = (self._times_of(subject.profile(group)) for subject in (base, other))
+        whole = compare_pairs(self._untraced[base.name], self._untraced[other.name], self.visible)
+        step_seconds = max(whole.before, whole.now)
+        rows = []
+        for place in dict.fromkeys([*was, *is_now]):
+            missing = np.zeros_like(was.get(place, is_now.get(place)))
+            amount = compare_pairs(was.get(place, missing), is_now.get(place, missing), self.visible)
+            if max(amount.before, amount.now) > _NO_TIME:
+                rows.append(Difference(*place, (without_light(amount, step_seconds),)))
+        return Difference("", "", "", (whole,)), rows
+
+    def _times_of(self, profile: Timing) -> dict[Place, np.ndarray]:
+        """By row, its seconds in each step; where variants were not traced at once, the median of each round."""
+        steps = {(row.key, row.value, row.phase): np.asarray(row.steps) for row in profile.rows if row.key}
+        if self._is_apart:
+            return steps
+        return {place: np.median(np.reshape(each, (self.rounds, self._steps)), axis=1) for place, each in steps.items()}
+
+    @property
+    def _is_apart(self) -> bool:
+        return all(subject.has_own_process for subject in self.subjects)
+
+
+def _is_decided(found: tuple[Difference, list[Difference]]) -> bool:
+    program, rows = found
+    return not any(row.has(Trend.UNDECIDED) for row in (program, *rows))

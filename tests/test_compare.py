@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons of variants: of programs whose answer is known, of times that are given, and of what was made before."""
+
+import json
+import math
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hlotag
+from hlotag import ArgumentError, HlotagError, Rule
+from hlotag.cli import main
+from hlotag.comparisons import Comparison, Trend, Variant, grid
+from hlotag.comparisons.results import compare_results, write_results
+from hlotag.comparisons.timing import compare_pairs
+from hlotag.profiles import Row, Timing
+
+X = np.full((64, 64), 0.01, np.float32)
+
+
+def layers(x, repeats=(1, 1)):
+    for number, repeat in enumerate(repeats):
+        with hlotag.tagged({"layer": number}), jax.named_scope(f"layer_{number}"):
+            for _ in range(repeat):
+                x = jnp.tanh(x @ x)
+    return x
+
+
+# --- Times that are given ---------------------------------------------------------------------------------------------------
+
+
+def pairs(growth: float, noise: float, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Times of two programs in turns. A busy machine slows both alike."""
+    random = np.random.default_rng(seed)
+    busy = np.exp(random.exponential(0.5, count))
+    return busy * np.exp(random.normal(0, noise, count)), (1 + growth) * busy * np.exp(random.normal(0, noise, count))
+
+
+def test_equal_programs_are_not_called_slower_or_faster():
+    trends = [compare_pairs(*pairs(0.0, 0.2, 60, seed), 0.2).trend for seed in range(1000)]
+    assert sum(trend in (Trend.MORE, Trend.LESS) for trend in trends) <= 5  # 1 is expected
+
+
+def test_a_growth_is_noticed_or_undecided():
+    found = [compare_pairs(*pairs(0.2, noise, 60, seed), 0.2) for seed in range(200) for noise in (0.1, 0.3)]
+    assert not any(each.trend == Trend.LESS for each in found)
+    assert sum(each.trend == Trend.SAME for each in found) <= 0.1 * len(found)
+    assert all(each.trend == Trend.UNDECIDED or each.visible <= 0.2 or each.trend == Trend.MORE for each in found)
+
+
+@pytest.mark.parametrize("growth", [0.1, 0.2, -0.3])
+def test_the_visible_growth_is_noticed_in_nine_of_ten(growth):
+    """With as many pairs as make it visible, and no more."""
+    visible = abs(math.expm1(abs(math.log1p(growth))))
+    found = [compare_pairs(*pairs(growth, 0.1, 80, seed), visible) for seed in range(200)]
+    close = [each for each in found if each.visible <= visible]
+    assert close and sum(each.trend in (Trend.MORE, Trend.LESS) for each in close) >= 0.9 * len(close)
+
+
+def test_few_pairs_decide_nothing_and_an_absent_row_is_new():
+    assert compare_pairs([1.0] * 10, [2.0] * 10, 0.2).trend == Trend.UNDECIDED
+    assert compare_pairs([1.0] * 11, [2.0] * 11, 0.2).trend == Trend.MORE
+    new = compare_pairs([0.0] * 5, [2.0] * 5, 0.2)
+    assert (new.trend, new.change, str(new)) == (Trend.MORE, "new", "0 -> 2 s (new)")
+
+
+# --- Profiles and audits that were made before --------------------------------------------------------------------------------
+
+
+def timing(scale: float = 1.0, noise: float = 0.0, count: int = 10, **rows: float) -> Timing:
+    """A profile whose rows have these seconds in each step, with a noise of its own in each row."""
+    factors = {value: [scale * (1 + noise * ((7 * n + 3 * k) % 5 - 2)) for n in range(count)] for k, value in enumerate(rows)}
+    steps = {value: tuple(seconds * factor for factor in factors[value]) for value, seconds in rows.items()}
+    made = [Row("layer", value, "forward", sum(each) / count, 0.5, 1, steps=each) for value, each in steps.items()]
+    return Timing("jit_f", ("CPU:0",), tuple(map(sum, zip(*steps.values(), strict=True))), tuple(made))
+
+
+LAYERS = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0}
+# By name: how the layers, the whole machine and the noise of steps changed, and the values of the rows that differ.
+CHANGES = {
+    "a layer that takes half as long again": ({"b": 1.5}, 1.0, 0.03, {"b": Trend.MORE}),
+    "a layer that has most of the step": ({"b": 24.0}, 1.0, 0.03, {"b": Trend.MORE, "program": Trend.MORE}),
+    "the more noise, the more it takes": ({"b": 1.5}, 1.0, 0.2, {}),
+    "a busy machine slows all layers alike": ({}, 2.0, 0.05, {}),
+    "on a busy machine, one layer by more than the others": ({"b": 2.0}, 2.0, 0.02, {"b": Trend.MORE, "program": Trend.MORE}),
+    "a layer that is gone, and one that is new": ({"d": 0.0, "e": 1.0}, 1.0, 0.02, {"d": Trend.LESS, "e": Trend.MORE}),
+    "less than a hundredth of a row": ({"e": 0.005}, 1.0, 0.0, {}),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_profiles_of_two_times_differ_by_more_than_chance(case):
+    changed, scale, noise, expected = CHANGES[case]
+    saved = {"before": timing(1.0, noise, **LAYERS), "now": timing(scale, noise, **LAYERS | changed)}
+    (outcome,) = hlotag.compare(saved).outcomes
+    rows = {row.value or "program": row.amounts[0].trend for row in (outcome.program, *outcome.rows)}
+    assert {value: trend for value, trend in rows.items() if trend in (Trend.MORE, Trend.LESS)} == expected
+
+
+def test_more_steps_make_a_comparison_of_two_times_surer():
+    margins = []
+    for count in (4, 8, 32, 128):
+        saved = {"before": timing(1.0, 0.1, count, **LAYERS), "now": timing(1.0, 0.1, count, **LAYERS | {"b": 99.0})}
+        margins.append(hlotag.compare(saved)["now"].differing()[0].amounts[0].margin)
+    assert margins == sorted(margins, reverse=True) and margins[0] > 1.5 * margins[-1]
+
+
+def test_an_audit_and_a_profile_are_not_compared():
+    audit = hlotag.audit(lambda x: x, X)
+    with pytest.raises(ArgumentError, match="'a' is an audit and 'b' is a profile"):
+        hlotag.compare({"a": audit, "b": timing(**LAYERS)})
+    with pytest.raises(ArgumentError, match="variant 'b' would run, and 'a' has run"):
+        hlotag.compare({"a": audit, "b": None}, layers, X)
+
+
+# --- Results ----------------------------------------------------------------------------------------------------------------
+
+RESULTS = {
+    "equal, bfloat16 and keys too": (lambda x: (x.astype(jnp.bfloat16), jax.random.key(1)), lambda x: x, "equal"),
+    "one element of a matrix": (lambda x: {"a": x, "b": x}, lambda t: t | {"b": t["b"].at[0, 0].add(0.01)}, "differ by 1 of the"),
+    "NaN in the same place": (lambda x: x.at[0].set(jnp.nan), lambda x: x, "equal"),
+    "other NaN": (lambda x: x, lambda x: x.at[0].set(jnp.nan), "differ by inf"),
+    "a quarter of the integers": (lambda x: jnp.arange(8), lambda x: x.at[:2].add(1), "differ by 0.25"),
+    "another type": (
+        lambda x: x,
+        lambda x: x.astype(jnp.bfloat16),
+        "other types: the result was float32[64, 64] and is bfloat16",
+    ),
+    "another structure": (lambda x: (x,), lambda x: x[0], "other results: "),
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+def test_results_differ_by_a_part_of_the_largest(case, tmp_path):
+    make, change, expected = RESULTS[case]
+    results = make(jnp.asarray(X))
+    write_results(results, tmp_path / "r.npz")
+    assert compare_results(change(results), tmp_path / "r.npz").startswith(expected)
+
+
+# --- Variants in this process --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def compared() -> Comparison:
+    """Variants whose answer is known: one that tags only, one that does twice as much, and two that are not compiled."""
+
+    def broken(x):
+        raise ValueError("planted")
+
+    variants = {
+        "none": None,
+        "tagged": Rule({"part": "mlp"}, scope="layer_1"),
+        "twice": lambda x: layers(x, (1, 2)),
+        "no such option": Variant(options={"xla_no_such_option": True}),
+        "broken": broken,
+    }
+    return hlotag.compare(variants, layers, X, by="layer", seconds=0, effects=False)
+
+
+def test_tags_change_neither_results_nor_work(compared):
+    tagged = compared["tagged"]
+    assert tagged.results == "equal" and not tagged.error
+    assert {each.measure: each.trend for each in tagged.program.amounts if each.measure != "time"} == dict.fromkeys(
+        ("flops", "bytes", "exchanged", "memory"), Trend.SAME
+    )
+
+
+def test_the_row_that_does_more_is_named(compared):
+    twice = compared["twice"]
+    (row,) = [
+        row for row in twice.differing() if any(each.measure == "flops" for each in row.amounts if each.trend == Trend.MORE)
+    ]
+    flops = row.amount("flops")
+    assert row.name == "layer=1, forward" and flops and (flops.before, flops.now) == (2 * 64**3 + 64**2, 2 * (2 * 64**3 + 64**2))
+    assert "more flops" in twice.verdict and twice.results.startswith("differ by")
+
+
+def test_a_variant_that_fails_ends_no_other(compared):
+    assert "No such compile option" in compared["no such option"].error
+    assert compared["broken"].error == "ValueError: planted"
+    assert compared["broken"].verdict == "not compiled"
+
+
+def test_a_comparison_is_read_back_and_shown(compared, tmp_path):
+    again = Comparison.read(compared.to_json(), "c.json")
+    assert again == compared and str(again) == str(compared)
+    text = str(compared)
+    assert "Against none: tagged: " in text and "broken was not compiled: ValueError: planted" in text
+    compared.to_html(tmp_path / "c.html")
+    page = (tmp_path / "c.html").read_text()
+    assert "<h2>Memory at the peak</h2>" in page and "layer=1, forward" in page and "<script" not in page
+    with pytest.raises(hlotag.ParseError, match="incomplete"):
+        Comparison.read(json.dumps(json.loads(compared.to_json()) | {"variants": [{}]}), "c.json")
+
+
+def test_shapes_are_compiled_and_do_not_run():
+    found = hlotag.compare({"a": None, "b": lambda x: layers(x, (2, 1))}, layers, jax.ShapeDtypeStruct((8, 8), jnp.float32))
+    assert found.rounds == 0 and "nothing ran" in found.notes[0]
+    assert found["b"].program.amount("time") is None and "more flops" in found["b"].verdict
+
+
+@pytest.mark.parametrize(
+    ("variants", "message"),
+    [
+        ({"a": None}, "needs two variants"),
+        ({"a": None, "b": 3}, "variant 'b': expected None, rules"),
+        ({"a": None, "b": None}, "function"),
+    ],
+)
+def test_wrong_variants_are_errors(variants, message):
+    with pytest.raises(ArgumentError, match=message):
+        hlotag.compare(variants)
+
+
+def test_the_first_variant_must_compile():
+    with pytest.raises(HlotagError, match="a, the first variant: INVALID_ARGUMENT: No such compile option"):
+        hlotag.compare({"a": Variant(options={"xla_no": 1}), "b": None}, layers, X)
+
+
+def test_a_grid_has_a_variant_for_each_choice():
+    found = grid([{"scope": ["a", "b"], "attrs": {"k": ["none", 1], "l": "x"}}, {"op": "dot", "attrs": {"m": ["none", "2"]}}])
+    assert len(found) == 8 and next(iter(found)) == "k=none, scope=a, m=none"
+    assert [rule.attrs for rule in found["k=1, scope=b, m=2"].read_rules()] == [{"k": 1, "l": "x"}, {"m": "2"}]
+    assert [rule.attrs for rule in found["k=none, scope=a, m=none"].read_rules()] == [{"l": "x"}]
+    with pytest.raises(ArgumentError, match="no list"):
+        grid({"op": "dot", "attrs": {"k": "v"}})
+    with pytest.raises(ArgumentError, match="has 100 variants"):
+        grid({"op": "dot", "attrs": {"k": list(range(100))}})
+
+
+# --- The command ------------------------------------------------------------------------------------------------------------
+
+PROGRAMS = """
+import os
+import jax, jax.numpy as jnp
+import hlotag
+
+print("loading")
+
+def make(times=1, width=64):
+    def f(x):
+        with hlotag.tagged({"layer": "0"}), jax.named_scope("mlp"):
+            for _ in range(times):
+                x = jnp.tanh(x @ x)
+        return x.sum()
+    return f, (jnp.ones((width, width)) * 0.01,)
+
+def step():
+    return make()
+
+def twice():
+    return make(2)
+
+def crash():
+    print("F1128 16:20:01.000000    7 planted.cc:1] Check failed: planted", file=__import__("sys").stderr, flush=True)
+    os.abort()
+
+def lowered():
+    f, arguments = make()
+    return jax.jit(f).lower(*arguments)
+
+def reordered():
+    def f(x):
+        return make()[0](x[::-1, ::-1]) * 1.0000002
+    return f, make()[1]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(PROGRAMS)
+    Path("rules.toml").write_text('[[rule]]\nscope = "mlp"\nattrs = {part = "mlp"}')
+    return tmp_path
+
+
+def compare_by_command(*arguments: str) -> tuple[int, Comparison]:
+    status = main(["compare", *arguments, "--seconds", "0", "--no-effects", "--json", "c.json"])
+    return status, Comparison.read(Path("c.json").read_text(), "c.json")
+
+
+def test_a_crash_ends_one_variant(folder, capsys):
+    programs = ["train.py:step", "twice=train.py:twice", "train.py:crash"]
+    status, found = compare_by_command(*programs, "--fail-if", "flops>+5%", "--fail-if", "not-compiled", "--resume", "r.json")
+    assert status == 1
+    assert [each.name for each in found.outcomes] == ["twice", "train.py:crash"]
+    assert found["train.py:crash"].error == "its process ended (signal 6): planted.cc:1] Check failed: planted"
+    said = capsys.readouterr().err
+    assert "--fail-if flops>+5% holds for twice" in said and "--fail-if not-compiled holds for train.py:crash" in said
+    # What is done is not done again.
+    Path("train.py").write_text(PROGRAMS.replace("def twice", "def gone"))
+    assert compare_by_command(*programs, "--resume", "r.json")[1]["twice"] == found["twice"]
+
+
+def test_rules_are_variants_of_a_program(folder, capsys):
+    status, found = compare_by_command("train.py:step", "--rules", "none", "--rules", "rules.toml", "--fail-if", "results")
+    assert (status, found.base.name, found["rules"].results) == (0, "none", "equal")
+    assert main(["compare", "train.py:lowered", "--rules", "none", "--rules", "rules.toml", "--seconds", "0"]) == 0
+    assert (
+        "rules was not compiled: train.py:lowered returns a lowered program, which rules cannot change" in capsys.readouterr().out
+    )
+
+
+def test_programs_of_two_checkouts_share_no_modules(folder):
+    for name, further in (("old", ""), ("new", "x = x @ x")):
+        Path(name).mkdir()
+        Path(name, "model_of_both.py").write_text(PROGRAMS.replace("return x.sum()", f"{further}\n        return x.sum()"))
+        Path(name, "train.py").write_text("from model_of_both import step")
+    _, found = compare_by_command("old/train.py:step", "new/train.py:step")
+    assert "more flops" in found["new/train.py:step"].verdict
+
+
+def test_json_of_audits_and_profiles_is_compared(folder, capsys):
+    for name in ("step", "twice"):
+        assert main(["audit", f"train.py:{name}", "--json", f"{name}.json", "--memory"]) == 0
+    assert main(["compare", "step.json", "twice.json"]) == 0
+    assert "1.06 Mflop +100.0%" in capsys.readouterr().out
+    Path("t.json").write_text('{"schema": "hlotag.audit/7"}')
+    assert main(["compare", "step.json", "t.json"]) == 2
+    assert "the audit is incomplete" in capsys.readouterr().err
+
+
+ERRORS = [
+    (["train.py:step"], "needs two variants"),
+    (["train.py:step", "train.py:step"], "two variants are named 'train.py:step'"),
+    (["train.py:step", "module.mlir"], "module.mlir: expected a program such as train.py:step"),
+    (["train.py:step", "--rules", "no.toml"], "--rules no.toml: there is no such file"),
+    (["train.py:step", "--option", "xla=1"], "--option xla=1: expected NAME:FLAG=VALUE"),
+    (["train.py:step", "train.py:twice", "--fail-if", "slow"], "--fail-if 'slow': expected slower"),
+    (["train.py:no", "train.py:step"], "train.py:no, the first variant: train.py:no: the file has no 'no'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), ERRORS, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_errors_name_what_to_do(arguments, message, folder, capsys):
+    assert main(["compare", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert message in err and "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_known_answers_of_a_command(folder, capsys):
+    """A rule that does nothing, options that XLA refuses, numerics that change, more work, less memory, a crash."""
+    status, found = compare_by_command(
+        *("train.py:step", "twice=train.py:twice", "reordered=train.py:reordered", "crash=train.py:crash"),
+        *("--option", "refused:xla_no_such=1", "--option", "fast:xla_cpu_enable_fast_math=true"),
+    )
+    assert status == 0
+    assert found["refused"].error.startswith("INVALID_ARGUMENT: No such compile option")
+    assert found["reordered"].results.startswith("differ by ")
+    assert found["fast"].error == "" and "more flops" in found["twice"].verdict
