@@ -22,6 +22,7 @@ examples:
   hlotag profile train.py:step
   hlotag profile train.py:step --by layer,block --html profile.html
   hlotag profile train.py:step --by scope:2
+  hlotag profile train.py:step --limits measure
   hlotag profile train.py:step --steps 20 --json profile.json
   hlotag profile train.py:step --steps 20 --baseline profile.json
   hlotag profile /tmp/trace --by scope:2
@@ -61,6 +62,11 @@ def add_to(commands: terminal.Commands) -> None:
         metavar="NAMES",
         help="what to group by: keys, source, scope, scope:N or operation, with commas between",
     )
+    add(
+        "--limits",
+        metavar="LIMITS",
+        help="what the device can do, for shares of it: measure, a kind of device, or a TOML file (default: published figures)",
+    )
     add("--memory", action="store_true", help="say what is in memory at the program's peak, too")
     add("--baseline", metavar="FILE", help="exit with status 1 if something is slower than in this profile, written by --json")
     terminal.add_moved(parser, "--against", "PROGRAM", "hlotag compare {0} {program}")
@@ -72,6 +78,8 @@ def add_to(commands: terminal.Commands) -> None:
 def _run(args: argparse.Namespace) -> int:
     from hlotag.profiles import as_json
 
+    if args.limits and args.against:
+        raise HlotagError(f"--limits {args.limits} does not go with --against: leave one out")
     before = as_json.loads(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
     profile = _profile(args)
     if args.json:
@@ -109,7 +117,7 @@ def _profile(args: argparse.Namespace) -> Profile:
     from hlotag.profiles.record import profile, read_profile
 
     if not programs.is_named(args.program):
-        return read_profile(args.program, args.audit, args.by, module=args.module)
+        return read_profile(args.program, args.audit, args.by, module=args.module, limits=args.limits)
     for flag in ("audit", "module"):
         if value := getattr(args, flag):
             raise HlotagError(
@@ -117,5 +125,6 @@ def _profile(args: argparse.Namespace) -> Profile:
             )
     with programs.load_to_run(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
         return programs.call(
-            args.program, lambda: profile(function, *arguments, steps=args.steps, by=args.by, memory=args.memory or None)
+            args.program,
+            lambda: profile(function, *arguments, steps=args.steps, by=args.by, memory=args.memory or None, limits=args.limits),
         )

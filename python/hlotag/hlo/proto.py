@@ -54,6 +54,7 @@ _CLASSES = protobuf.classes(
         "SubAxis": {"pre_size": (1, "int64"), "size": (2, "int64")},
         "AxisRef": {"mesh_axis_index": (1, "int64"), "sub_axis": (2, "SubAxis")},
         "MeshAxesReplicaGroupList": {"mesh": (1, "Mesh"), "axes": (2, "AxisRef[]")},
+        "PrecisionConfig": {"operand_precision": (1, "int32[]"), "algorithm": (2, "int32")},
         "HloInstructionProto": {
             "name": (1, "string"),
             "opcode": (2, "string"),
@@ -70,6 +71,7 @@ _CLASSES = protobuf.classes(
             "called_computation_ids": (38, "int64[]"),
             "comparison_direction": (63, "string"),
             "replica_groups": (49, "ReplicaGroup[]"),
+            "precision_config": (51, "PrecisionConfig"),
             "source_target_pairs": (52, "SourceTarget[]"),
             "frontend_attributes": (68, "FrontendAttributes"),
             "collective_device_list": (87, "CollectiveDeviceList"),

@@ -27,6 +27,8 @@ _TYPES = (
     _Type("c128", 128),
 )
 _SMALL = _Type("", 8)  # Types of a few bits, which come after these.
+# F8E5M2, F8E4M3FN, F8E4M3B11FNUZ, F8E5M2FNUZ, F8E4M3FNUZ, F8E4M3, F8E3M4.
+_F8 = {19, 20, 23, 24, 25, 28, 29}
 
 
 def _type_of(shape: Any) -> _Type:
@@ -36,6 +38,11 @@ def _type_of(shape: Any) -> _Type:
 def bytes_of(shape: Any) -> int:
     """The bytes of an array; 0 for a tuple."""
     return math.prod(shape.dimensions) * _type_of(shape).bits // 8
+
+
+def type_of(shape: Any) -> str:
+    """`f32`; `f8` for all floats of eight bits; empty for a tuple, and for types without a name here."""
+    return "f8" if shape.element_type in _F8 else _type_of(shape).name
 
 
 def text_of(shape: Any) -> str:

@@ -2,7 +2,8 @@
 """The types of `hlotag.profile`, which says how much time the operations with each tag take."""
 
 from hlotag.profiles.blocks import Profiles
+from hlotag.profiles.limits import Limits
 from hlotag.profiles.model import Hot, Row, Timing
 from hlotag.profiles.views import Profile
 
-__all__ = ["Hot", "Profile", "Profiles", "Row", "Timing"]
+__all__ = ["Hot", "Limits", "Profile", "Profiles", "Row", "Timing"]

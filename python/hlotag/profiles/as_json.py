@@ -9,17 +9,20 @@ from typing import Any
 
 from hlotag._util.files import read_document
 from hlotag.errors import ParseError
+from hlotag.profiles.limits import Limits
 from hlotag.profiles.model import Hot, Row, Timing, Transfer
 
 SCHEMA = "hlotag.profile/2"
 _TABLES = {"rows": Row, "instructions": Hot, "transfers": Transfer}
+_OPTIONAL = ("products_at_limit",)  # Which older files lack.
 _FIELDS = ("name", "devices", "steps", "untagged", "split", "busy", "untraced_seconds", "notes")
 
 
 def dumps(profile: Timing, *, indent: int | None = None) -> str:
     """Writes a profile as JSON, without its timeline."""
     document: dict[str, Any] = {"schema": SCHEMA, "total_seconds": profile.total_seconds, "sentence": profile.sentence}
-    document |= {name: getattr(profile, name) for name in _FIELDS}
+    document |= {name: getattr(profile, name) for name in (*_FIELDS, *_OPTIONAL)}
+    document |= {"mfu": profile.mfu, "limits": profile.limits and asdict(profile.limits)}
     document |= {name: list(map(asdict, getattr(profile, name))) for name in _TABLES}
     return json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False)
 
@@ -31,7 +34,8 @@ def loads(text: str, filename: str) -> Timing:
         fields = {name: _frozen(document[name]) for name in _FIELDS}
         for table, kind in _TABLES.items():
             fields[table] = tuple(kind(**{name: _frozen(value) for name, value in each.items()}) for each in document[table])
-        profile = Timing(**fields)
+        fields |= {name: document.get(name) for name in _OPTIONAL}
+        profile = Timing(**fields, limits=Limits(**limits) if (limits := document.get("limits")) else None)
         _ = profile.sentence, sum(sum(row.steps) for row in profile.rows)
     except (LookupError, TypeError, ArithmeticError) as error:
         raise ParseError(f"{filename}: the profile is incomplete ({error!r}); write it again with --json") from None

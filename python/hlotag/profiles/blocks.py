@@ -27,6 +27,7 @@ from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError
 from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
+from hlotag.profiles.limits import device_kind, find_limits
 from hlotag.profiles.model import in_words
 from hlotag.profiles.record import OPTIONS, notes_of, tracing
 from hlotag.profiles.views import Profile
@@ -163,5 +164,6 @@ def _profile(audit: Audit, file: Path, by: Grouping | None) -> Profile:
         program.grouping(by)
     except ArgumentError as error:
         by, notes = [], [str(error), *notes]
-    found = profile_of(program, devices, by, source_root=audit.source_root)
+    limits = find_limits(device_kind(audit.platform))
+    found = profile_of(program, devices, by, source_root=audit.source_root, limits=limits)
     return replace(found, notes=(*found.notes, *notes))

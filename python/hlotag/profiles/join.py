@@ -14,8 +14,10 @@ from hlotag._text import count, list_some
 from hlotag.audits.model import Op
 from hlotag.profiles import clock, exposure, model, trace, undivided, waiting
 from hlotag.profiles.clock import Times
+from hlotag.profiles.limits import Limits
 from hlotag.profiles.model import Hot, Row, Transfer
 from hlotag.profiles.program import Part, Program
+from hlotag.profiles.rates import Amounts, Meter
 from hlotag.profiles.views import Profile
 from hlotag.profiles.waiting import Spread
 
@@ -37,12 +39,13 @@ def profile_of(
     may_warm_up: bool = False,
     untraced_seconds: float | None = None,
     source_root: str | None = None,
+    limits: Limits | None = None,
 ) -> Profile:
     """Makes a profile, with times that are means over the devices.
 
     `by` is as for `Program.grouping`; `source_root` is the folder of files that views may quote. `earlier` has the devices of
-    further traces, whose steps count too. If steps `may_warm_up`, slow first ones are left out. Raises ParseError if a trace
-    is of another program.
+    further traces, whose steps count too. If steps `may_warm_up`, slow first ones are left out. `limits` are those of a device.
+    Raises ParseError if a trace is of another program.
     """
     groupings = program.grouping(by)
     devices = sorted(devices, key=lambda device: device.name)
@@ -54,15 +57,24 @@ def profile_of(
     program.check_fits({name: seconds for name, seconds in busy.items() if seconds and name not in _REST})
     total = float(times.steps.mean())
     rows: list[Row] = []
+    meter = Meter(program, dict(zip(times.names, map(float, times.events.mean(1)), strict=True)))
     for title, value_of in groupings:
         found = _sums(times, lambda name, read=value_of: _shares(program.sure_parts(name, groupings), read))
-        rows += [_row(title, *place, sums, total) for place, sums in found.items()]
+        work = meter.by_place(lambda name: program.sure_parts(name, groupings), value_of)
+        rows += [_with_rates(_row(title, *place, sums, total), work.get(place), limits) for place, sums in found.items()]
     doubts = undivided.Doubts(program, groupings)
-    rest = _sums(
-        times, lambda name: {} if program.sure_parts(name, groupings) else {(_REST.get(name) or doubts.row(name), ""): 1.0}
-    )
+
+    def row_of_rest(name: str) -> str:
+        return "" if program.sure_parts(name, groupings) else _REST.get(name) or doubts.row(name)
+
+    rest = _sums(times, lambda name: {(row, ""): 1.0} if (row := row_of_rest(name)) else {})
     rest[model.NOTHING, ""] = _Sums(np.maximum(times.steps - times.wall.sum(0), 0.0))
-    rows += [_row("", value, "", rest[value, ""], total) for value in model.MEANINGS if (value, "") in rest]
+    work_of_rest = meter.of_rest(row_of_rest)
+    rows += [
+        _with_rates(_row("", value, "", rest[value, ""], total), work_of_rest.get(value), limits)
+        for value in model.MEANINGS
+        if (value, "") in rest
+    ]
 
     parts, wall = [program.sure_parts(name, groupings) for name in times.names], times.wall.mean(1)
     without_tag = np.array([sum(part.weight for part in found if not program.values(part.op)) for found in parts])
@@ -80,6 +92,8 @@ def profile_of(
         split=float(wall @ is_split),
         busy=float(times.busy.sum()) / len(times.steps),
         untraced_seconds=untraced_seconds,
+        limits=limits,
+        products_at_limit=limits.seconds_for(meter.products()) if limits else None,
         source_root=source_root,
         program=program,
         timeline=devices,
@@ -147,6 +161,17 @@ def _row(key: str, value: str, phase: str, sums: _Sums, total: float) -> Row:
         steps=tuple(map(float, sums.wall)),
         exposed=float(sums.exposed) / count,
     )
+
+
+def _with_rates(row: Row, work: Amounts | None, limits: Limits | None) -> Row:
+    """A row with its work, and with what share of the device's limits it reaches."""
+    work = work or Amounts()
+    row = replace(row, flops=sum(work.flops.values()), bytes=work.bytes)
+    if limits is None or not row.seconds:
+        return row
+    least = limits.seconds_for(work.flops)
+    of_flops = None if least is None else least / row.seconds
+    return replace(row, of_flops=of_flops, of_bandwidth=row.bytes_per_second / limits.bandwidth)
 
 
 def _mean(found: Sequence[Times]) -> Times:

@@ -12,6 +12,7 @@ from hlotag._util.groups import group
 from hlotag.audits.breakdown import Breakdown, break_down
 
 if TYPE_CHECKING:
+    from hlotag.profiles.limits import Limits
     from hlotag.profiles.program import Program
     from hlotag.profiles.trace import Device
 
@@ -51,6 +52,11 @@ class Row:
         busy: The seconds that the instructions ran, whatever ran beside them.
         steps: `seconds` of each step.
         exposed: The seconds in which the device only ran collectives, these among them.
+        flops: Floating-point operations of a step, on one device. An instruction in a loop counts once for each trip.
+        bytes: What instructions read from memory and wrote to it in a step, each operand and result once. The bytes of an
+            instruction of several rows are divided as its time.
+        of_flops: The least time for the flops at the device's limits, relative to `seconds`; None if a limit is unknown.
+        of_bandwidth: The bytes a second relative to the bandwidth of the device's memory; None if that is unknown.
     """
 
     key: str
@@ -63,6 +69,20 @@ class Row:
     busy: float = 0.0
     steps: tuple[float, ...] = ()
     exposed: float = 0.0
+    flops: float = 0.0
+    bytes: float = 0.0
+    of_flops: float | None = None
+    of_bandwidth: float | None = None
+
+    @property
+    def flops_per_second(self) -> float:
+        """Flops a second of `seconds`, the time under the profiler."""
+        return self.flops / self.seconds if self.seconds else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes a second of `seconds`, the time under the profiler."""
+        return self.bytes / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True)
@@ -167,6 +187,9 @@ class Timing:
         split: Seconds of a step in instructions that compute operations of several values.
         busy: Seconds of a step that instructions ran, those that ran at once each counted.
         untraced_seconds: The length of a step without the profiler; None if it was not measured.
+        limits: The most that the device can do; None if unknown.
+        products_at_limit: The least seconds for the step's products at the limits of their types, without those that are computed
+            again; None if unknown.
         notes: What else to know, in words.
         source_root: The folder of the files whose lines views may quote; None for none.
         program: The operations and tags; None in a profile that was read from JSON.
@@ -183,6 +206,8 @@ class Timing:
     split: float = 0.0
     busy: float = 0.0
     untraced_seconds: float | None = None
+    limits: Limits | None = None
+    products_at_limit: float | None = None
     notes: tuple[str, ...] = ()
     source_root: str | None = None
     program: Program | None = field(default=None, repr=False, compare=False)
@@ -192,6 +217,15 @@ class Timing:
     def total_seconds(self) -> float:
         """The length of a step."""
         return sum(self.steps) / len(self.steps) if self.steps else 0.0
+
+    @property
+    def mfu(self) -> float | None:
+        """Model flops utilization: `products_at_limit` relative to a step without the profiler, if that was measured.
+
+        None if the device's limits are unknown, or if the program has no products.
+        """
+        seconds = self.untraced_seconds or self.total_seconds
+        return self.products_at_limit / seconds if self.products_at_limit and seconds else None
 
     @property
     def rest(self) -> list[Row]:
@@ -251,7 +285,8 @@ class Timing:
         exposed = f" {self.exposed / total:.0%} of it is exposed communication{self._waiting_in_words}." if has_exposed else ""
         untraced = self.untraced_seconds or total
         slowed = f" under the profiler, and {in_words(untraced)} without it" if total > _SLOWED * untraced else ""
-        return f"A step of {self.name} takes {in_words(total)}{slowed} on {device}: {shown}.{exposed}"
+        mfu = f" MFU {self.mfu:.0%}." if self.mfu else ""
+        return f"A step of {self.name} takes {in_words(total)}{slowed} on {device}: {shown}.{mfu}{exposed}"
 
 
 # How much longer a step takes under the profiler, from which the sentence says so.

@@ -58,6 +58,7 @@ class Program:
 
     Attributes:
         audit: As given.
+        module: As given.
         name: The name of the module.
     """
 
@@ -65,7 +66,7 @@ class Program:
         instructions = audit.instructions
         self.name = audit.name
         self.audit = audit
-        self._module, self._traced = module, program or audit.name
+        self.module, self._traced = module, program or audit.name
         self._platform = audit.platform
         self._ops = audit.ops
         self._values = read_values(audit)
@@ -100,11 +101,11 @@ class Program:
     @cached_property
     def partners(self) -> dict[str, Partners]:
         """By collective, the devices that exchange values; empty if the module is unknown."""
-        return find_partners(self._module) if self._module else {}
+        return find_partners(self.module) if self.module else {}
 
     def read(self, file: Path) -> list[Device]:
         """Reads what the program did in a trace. Raises ParseError as `trace.read`."""
-        readers = find_readers(self._module) if self._module else {}
+        readers = find_readers(self.module) if self.module else {}
         devices = trace.read(file, self._traced, self.kernels, self.once, readers)
         if not self._platform and devices:  # As of a module alone.
             self._platform = devices[0].name.rpartition(":")[0].rpartition(":")[2].lower()
@@ -152,11 +153,21 @@ class Program:
             self._parts[name] = self._divide([i for n in (name, *self._run_by(name)) for i in self._inside.get(n, ())])
         return self._parts[name]
 
+    def inside(self, name: str) -> list[tuple[Instruction, float]]:
+        """The instructions of what runs as one, and of what it runs, each with how often one event runs it.
+
+        Of a conditional, the largest branch runs.
+        """
+        own = self._inside.get(name, ())
+        inside = [*own, *(each for inner in self._run_by(name) for each in self._inside.get(inner, ()))]
+        if runs := max((each.runs for each in own), default=0):
+            return [(each, each.runs / runs) for each in inside]
+        most_runs = max((each.most_runs for each in own), default=1)
+        return [(each, each.most_runs / max(most_runs, 1)) for each in inside]
+
     def flops(self, name: str) -> int:
         """The flops of one event of what runs as one, with what it runs."""
-        inside = [each for n in (name, *self._run_by(name)) for each in self._inside.get(n, ())]
-        own = max((each.runs for each in self._inside.get(name, ())), default=1)
-        return sum(each.flops * max(each.runs // max(own, 1), 1) for each in inside)
+        return round(sum(each.flops * times for each, times in self.inside(name)))
 
     def values_by_work(self, name: str) -> dict[str, list[str]]:
         """By key, the values of the operations that take time in what runs as one, the value with most time first."""

@@ -28,6 +28,7 @@ from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, HlotagError
 from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
+from hlotag.profiles.limits import Limits, device_kind, find_limits, resolve_limits
 from hlotag.profiles.program import Program
 from hlotag.profiles.views import Profile
 
@@ -51,6 +52,7 @@ def profile(
     steps: int | None = None,
     by: str | Sequence[str] | None = None,
     memory: bool | None = None,
+    limits: Limits | str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Profile:
     """Finds out how much time the operations with each tag take, forward, backward and recomputed.
@@ -70,6 +72,9 @@ def profile(
         by: What to group by: the key of a tag; `source`, a line of the program; `scope`, or `scope:2` for the first two names of
             a scope; `operation`; or several of them, whose values are combined: `by=("layer", "block")`. By default, each key.
         memory: Whether to find what is in memory at the program's peak, too: a table and a section of the page.
+        limits: The most that the device can do, for the rows' shares of it: `"measure"` to measure it for two seconds; the kind of
+            a device, `"NVIDIA H200"`; a TOML file of limits; or `hlotag.profiles.Limits`. By default, published figures of the
+            device, if hlotag has them.
         **kwargs: The function's keyword arguments. Pass those that are called as an option by position.
 
     Returns:
@@ -79,6 +84,8 @@ def profile(
         ArgumentError: `fun` is something else; `by` names a key that no operation has; or an option is also a parameter of the
             function.
         HlotagError: A trace is being made already.
+        ParseError: The file of limits is not one, or lacks the device.
+        OSError: The file of limits cannot be read.
 
     Examples:
         >>> def f(x):
@@ -89,7 +96,7 @@ def profile(
         >>> sorted({row.value for row in profile.rows if row.key == "layer" and row.seconds})
         ['1']
     """
-    given = {"steps": steps, "by": by, "memory": memory}
+    given = {"steps": steps, "by": by, "memory": memory, "limits": limits}
     check_no_parameters("hlotag.profile", fun, given, "profile functools.partial(f, ...), which holds it")
     steps = _STEPS if steps is None else steps
     _check_steps(steps)
@@ -99,10 +106,11 @@ def profile(
             f"hlotag.profile needs a function, a Lowered or a Compiled, not {type(fun).__name__}; "
             "hlotag.read_profile reads a trace"
         )
+    found = None if limits is None else resolve_limits(limits, device_kind())
     runner = Runner(fun, args, kwargs, by, memory=bool(memory))
     untraced = runner.measure(min(steps, _UNTRACED))
     runner.trace(steps)
-    return runner.profile(by, untraced)
+    return runner.profile(by, untraced, found)
 
 
 def _check_steps(steps: int) -> None:
@@ -116,6 +124,7 @@ def read_profile(
     by: str | Sequence[str] | None = None,
     *,
     module: str | None = None,
+    limits: Limits | str | os.PathLike[str] | None = None,
 ) -> Profile:
     """Reads a trace that JAX's profiler made elsewhere.
 
@@ -128,6 +137,7 @@ def read_profile(
         by: As for `hlotag.profile`.
         module: Without an audit, the name of the program, `jit_step`, or with its number, `jit_step(6)`, where several programs
             have one name. By default the one with most time.
+        limits: As for `hlotag.profile`. By default none: a trace does not say which kind of device it is of.
 
     Returns:
         The profile.
@@ -153,6 +163,7 @@ def read_profile(
         raise ArgumentError(f"module={module!r} goes without an audit, which names the program")
     if audit is not None and not isinstance(audit, Reported):
         audit = as_json.loads(Path(audit).read_text(encoding="utf-8"), os.fspath(audit))
+    most = None if limits is None else resolve_limits(limits, "")
     with step("reading the trace"):
         file = trace.find(Path(path))
         if audit is None:
@@ -160,7 +171,7 @@ def read_profile(
             notes = [*notes, _FROM_TRACE]
         else:
             program, notes = embedded.program_of(audit, file)
-        found = profile_of(program, program.read(file), by, may_warm_up=True)
+        found = profile_of(program, program.read(file), by, may_warm_up=True, limits=most)
         return replace(found, notes=(*found.notes, *notes))
 
 
@@ -233,10 +244,13 @@ class Runner:
         with step("running"):
             return statistics.median([self._call.time() for _ in range(steps)])
 
-    def profile(self, by: str | Sequence[str] | None, untraced_seconds: float | None = None) -> Profile:
-        """The profile of all traces."""
+    def profile(
+        self, by: str | Sequence[str] | None, untraced_seconds: float | None = None, limits: Limits | None = None
+    ) -> Profile:
+        """The profile of all traces. `limits` are those of the device by default."""
         *earlier, devices = self._traces
-        about = {"untraced_seconds": untraced_seconds, "source_root": self.audit.source_root}
+        limits = limits or find_limits(device_kind(self.audit.platform))
+        about = {"untraced_seconds": untraced_seconds, "source_root": self.audit.source_root, "limits": limits}
         found = profile_of(self._program, devices, by, earlier=earlier, **about)
         notes = [OFF] if self.audit.is_off and self._program.keys else []
         return replace(found, notes=(*found.notes, *self._notes, *notes, *notes_of(self.audit.platform)))

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What are the most flops and bytes a second that a device can do?"""
+
+from __future__ import annotations
+
+import os
+import time
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from hlotag._util.progress import step
+from hlotag.errors import ParseError
+
+OTHER = "f32"
+"""The type whose limit counts for what is no product."""
+FAST = "f32-product"
+"""A product of `f32` at default precision, which may have a limit of its own."""
+MEASURE = "measure"
+"""Given as limits: measure the device."""
+
+_FIELDS = {"flops", "bandwidth", "source"}
+_SECONDS = 1.0  # of each of the two measurements
+_WIDTH = 2048  # of a measured product
+_LENGTH = 1 << 25  # of a measured sum, which no cache holds
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a device can do.
+
+    Attributes:
+        name: The kind of the device, as `jax.Device.device_kind` says it.
+        flops: By type of a product's operands, flops a second: "bf16", "f16", "f8", "s8", "f32", "f64". "f32-product" is a product
+            of `f32` at default precision. "f32" also counts for what is no product.
+        bandwidth: Bytes a second from and to the device's memory.
+        source: Where the figures are from.
+    """
+
+    name: str
+    flops: Mapping[str, float]
+    bandwidth: float
+    source: str = ""
+
+    def seconds_for(self, flops: Mapping[str, float]) -> float | None:
+        """The least time for flops of several types; None if the limit of one is unknown."""
+        seconds = 0.0
+        for kind, number in flops.items():
+            limit = self.flops.get(kind) or (self.flops.get(OTHER) if kind == FAST else None)
+            if limit is None:
+                return None
+            seconds += number / limit
+        return seconds
+
+
+def device_kind(platform: str = "") -> str:
+    """The kind of JAX's first device, or of the first one of a platform."""
+    import jax
+
+    return jax.local_devices(backend=platform or None)[0].device_kind
+
+
+def find_limits(kind: str) -> Limits | None:
+    """The published limits of a kind of device; None if hlotag has none."""
+    return _published().get(kind)
+
+
+def resolve_limits(given: Limits | str | os.PathLike[str], kind: str) -> Limits:
+    """The limits that a user asks for.
+
+    Args:
+        given: Limits; "measure"; a kind of device; or a file in the form of limits.toml.
+        kind: The kind of the device that ran, which a file of several may have; empty if unknown.
+
+    Raises:
+        ParseError: The file has other fields, or no such kind of device.
+        OSError: The file cannot be read.
+    """
+    if isinstance(given, Limits):
+        return given
+    if given == MEASURE:
+        return measure_limits()
+    return _published().get(os.fspath(given)) or _of_device(read_limits(given), kind, os.fspath(given))
+
+
+def read_limits(path: str | os.PathLike[str]) -> dict[str, Limits]:
+    """Reads a file of limits, by kind of device. Raises ParseError if a field is wrong, OSError if the file cannot be read."""
+    return _parse(Path(path).read_text(encoding="utf-8"), os.fspath(path))
+
+
+def measure_limits() -> Limits:
+    """Measures JAX's first device for two seconds: the best rate of a large product of `f32`, and of a large sum."""
+    import jax
+    import jax.numpy as jnp
+
+    with step("measuring the device's limits"):
+        product = _best(jax.jit(lambda x: x @ x), jnp.ones((_WIDTH, _WIDTH), jnp.float32))
+        addition = _best(jax.jit(lambda x: x + 1), jnp.ones(_LENGTH, jnp.float32))
+    read_and_written = 2 * 4 * _LENGTH
+    flops = {OTHER: 2 * _WIDTH**3 / product}
+    return Limits(device_kind(), flops, read_and_written / addition, "measured")
+
+
+def _best(function: Callable[[Any], Any], argument: Any) -> float:
+    """The least seconds of a call, after one that compiles."""
+    function(argument).block_until_ready()
+    best, end = float("inf"), time.perf_counter() + _SECONDS
+    while (start := time.perf_counter()) < end:
+        function(argument).block_until_ready()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def _published() -> dict[str, Limits]:
+    file = resources.files("hlotag.profiles").joinpath("limits.toml")
+    return _parse(file.read_text(encoding="utf-8"), file.name)
+
+
+def _of_device(found: Mapping[str, Limits], kind: str, filename: str) -> Limits:
+    """Those of the device; in a file of one device, those whatever the device is."""
+    if kind in found:
+        return found[kind]
+    if len(found) == 1:
+        return next(iter(found.values()))
+    raise ParseError(f"{filename}: no limits of {kind!r}; the file has {', '.join(found) or 'none'}")
+
+
+def _parse(text: str, filename: str) -> dict[str, Limits]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ParseError(f"{filename}: {error}") from None
+    return {name: _limits(name, fields, filename) for name, fields in document.items()}
+
+
+def _limits(name: str, fields: Any, filename: str) -> Limits:
+    if not isinstance(fields, dict) or fields.keys() != _FIELDS or not isinstance(fields["flops"], dict):
+        form = '["kind"] with source = "...", bandwidth = 1e12 and flops = { f32 = 1e12 }'
+        raise ParseError(f"{filename}: the limits of {name!r} need the form {form}")
+    for what, rate in {**fields["flops"], "bandwidth": fields["bandwidth"]}.items():
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < float("inf"):
+            raise ParseError(f"{filename}: {what} of {name!r} is {rate!r}: give a number a second, such as 1e12")
+    flops = {kind: float(rate) for kind, rate in fields["flops"].items()}
+    return Limits(name, flops, float(fields["bandwidth"]), str(fields["source"]))
