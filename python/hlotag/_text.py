@@ -36,3 +36,11 @@ def in_work(flops: int, size: int) -> str:
         if flops >= factor:
             return f"{flops / factor:.3g} {prefix}flop"
     return f"{flops} flop" if flops else in_bytes(size) if size else ""
+
+
+def rate_in_words(rate: float) -> str:
+    """Formats a number a second: `1.25 T`."""
+    for prefix, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if rate >= 0.9995 * factor:  # What three digits round up.
+            return f"{rate / factor:.3g} {prefix}"
+    return f"{rate:.3g}"

@@ -283,6 +283,8 @@ def _notes(profile: Profile, beside: float, devices: Sequence[trace.Device], lef
         )
     if profile.untraced_seconds:
         yield f"A step takes {model.in_words(profile.untraced_seconds)} without the profiler."
+    if profile.limits:
+        yield f"Limits of {profile.limits}."
     if len(left_out):
         took = list_some([model.in_words(seconds) for seconds in left_out])
         yield f"Left out as warm-up: {count(len(left_out), 'first step')}, which took {took}."

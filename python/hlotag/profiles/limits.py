@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from hlotag._text import rate_in_words
 from hlotag._util.progress import step
 from hlotag.errors import ParseError
 
@@ -24,7 +25,7 @@ MEASURE = "measure"
 
 _FIELDS = {"flops", "bandwidth", "source"}
 _SECONDS = 1.0  # of each of the two measurements
-_WIDTH = 2048  # of a measured product
+_WIDTH, _WIDE = 1024, 8192  # of a measured product on CPU, and elsewhere
 _LENGTH = 1 << 25  # of a measured sum, which no cache holds
 
 
@@ -34,8 +35,8 @@ class Limits:
 
     Attributes:
         name: The kind of the device, as `jax.Device.device_kind` says it.
-        flops: By type of a product's operands, flops a second: "bf16", "f16", "f8", "s8", "f32", "f64". "f32-product" is a product
-            of `f32` at default precision. "f32" also counts for what is no product.
+        flops: By type of a product's operands, flops a second: "bf16", "f16", "f8", "s8", "f64"; "f32-product" for a product of
+            `f32` at default precision; "f32" for one at a higher precision, and for what is no product.
         bandwidth: Bytes a second from and to the device's memory.
         source: Where the figures are from.
     """
@@ -44,6 +45,11 @@ class Limits:
     flops: Mapping[str, float]
     bandwidth: float
     source: str = ""
+
+    def __str__(self) -> str:
+        """One line."""
+        flops = ", ".join(f"{rate_in_words(rate)}flop/s of {kind}" for kind, rate in self.flops.items())
+        return f"{self.name}: {flops}; {rate_in_words(self.bandwidth)}B/s of memory; {self.source}"
 
     def seconds_for(self, flops: Mapping[str, float]) -> float | None:
         """The least time for flops of several types; None if the limit of one is unknown."""
@@ -96,20 +102,21 @@ def measure_limits() -> Limits:
     import jax
     import jax.numpy as jnp
 
+    width = _WIDTH if jax.local_devices()[0].platform == "cpu" else _WIDE
     with step("measuring the device's limits"):
-        product = _best(jax.jit(lambda x: x @ x), jnp.ones((_WIDTH, _WIDTH), jnp.float32))
-        addition = _best(jax.jit(lambda x: x + 1), jnp.ones(_LENGTH, jnp.float32))
+        product = _best(jax.jit(lambda x: x @ x), jnp.full((width, width), 1 / width, jnp.float32))
+        # In place: on CPU, a new array's pages take longer than the sum.
+        addition = _best(jax.jit(lambda x: x + 1, donate_argnums=0), jnp.zeros(_LENGTH, jnp.float32))
     read_and_written = 2 * 4 * _LENGTH
-    flops = {OTHER: 2 * _WIDTH**3 / product}
-    return Limits(device_kind(), flops, read_and_written / addition, "measured")
+    return Limits(device_kind(), {OTHER: 2 * width**3 / product}, read_and_written / addition, "measured")
 
 
-def _best(function: Callable[[Any], Any], argument: Any) -> float:
-    """The least seconds of a call, after one that compiles."""
-    function(argument).block_until_ready()
+def _best(function: Callable[[Any], Any], value: Any) -> float:
+    """The least seconds of a call on the value of the call before; the first call compiles."""
+    value = function(value).block_until_ready()
     best, end = float("inf"), time.perf_counter() + _SECONDS
     while (start := time.perf_counter()) < end:
-        function(argument).block_until_ready()
+        value = function(value).block_until_ready()
         best = min(best, time.perf_counter() - start)
     return best
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlotag._util.groups import group
 from hlotag.audits.breakdown import Breakdown, break_down
@@ -83,6 +83,22 @@ class Row:
     def bytes_per_second(self) -> float:
         """Bytes a second of `seconds`, the time under the profiler."""
         return self.bytes / self.seconds if self.seconds else 0.0
+
+
+class Rates(NamedTuple):
+    """The rates of the operations with one value, in all phases; the fields are as those of `Row`."""
+
+    flops_per_second: float
+    bytes_per_second: float
+    of_flops: float | None
+    of_bandwidth: float | None
+
+    @property
+    def of_limit(self) -> str:
+        """The greater share of a limit: `62% flops`, `31% mem`; empty if no limit is known."""
+        known = [(share, name) for share, name in ((self.of_flops, "flops"), (self.of_bandwidth, "mem")) if share is not None]
+        share, name = max(known, default=(0.0, ""))
+        return f"{share:.0%} {name}" if name else ""
 
 
 @dataclass(frozen=True)
@@ -252,6 +268,11 @@ class Timing:
         """What the rows are grouped by."""
         return list(dict.fromkeys(row.key for row in self.rows if row.key))
 
+    def rates(self, key: str) -> dict[str, Rates]:
+        """By value of a key, the rates of its operations in all phases. Values that take no time have none."""
+        by_value = group((row.value, row) for row in self.rows if row.key == key)
+        return {value: _rates(rows) for value, rows in by_value.items() if any(row.seconds for row in rows)}
+
     def break_down(self) -> Iterator[Breakdown]:
         """Yields the seconds of a step by value and phase, for each key."""
         return (break_down(key, ((r.key, r.value, r.phase, r.seconds) for r in self.rows)) for key in self.keys)
@@ -287,6 +308,21 @@ class Timing:
         slowed = f" under the profiler, and {in_words(untraced)} without it" if total > _SLOWED * untraced else ""
         mfu = f" MFU {self.mfu:.0%}." if self.mfu else ""
         return f"A step of {self.name} takes {in_words(total)}{slowed} on {device}: {shown}.{mfu}{exposed}"
+
+
+def _rates(rows: Sequence[Row]) -> Rates:
+    seconds = sum(row.seconds for row in rows)
+
+    def share(shares: list[float | None]) -> float | None:
+        known = [each * row.seconds for each, row in zip(shares, rows, strict=True) if each is not None]
+        return sum(known) / seconds if len(known) == len(rows) else None
+
+    return Rates(
+        sum(row.flops for row in rows) / seconds,
+        sum(row.bytes for row in rows) / seconds,
+        share([row.of_flops for row in rows]),
+        share([row.of_bandwidth for row in rows]),
+    )
 
 
 # How much longer a step takes under the profiler, from which the sentence says so.

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from html import escape
 from importlib import resources
 
-from hlotag._text import in_bytes
+from hlotag._text import in_bytes, rate_in_words
 from hlotag._util.files import source_line
 from hlotag.audits.render import breakdown, memory
 from hlotag.audits.render.page import assemble
-from hlotag.profiles.model import MEANINGS, Timing, in_words
+from hlotag.profiles.model import MEANINGS, Rates, Timing, in_words
 from hlotag.profiles.table import operation_in_words
 
 # Limit of instructions.
@@ -30,7 +30,7 @@ def _body(profile: Timing) -> Iterator[str]:
     yield f'<p id="facts">{escape(_facts(profile))}</p></header>'
     for found in profile.break_down():
         yield f"<section><h2>Time by {escape(found.title)}</h2>"
-        yield from breakdown.bars(found, in_words, MEANINGS)
+        yield from breakdown.bars(found, in_words, MEANINGS, _rates(profile, found.title))
         yield "</section>"
     yield from _communication(profile)
     if profile.program:
@@ -44,6 +44,16 @@ def _body(profile: Timing) -> Iterator[str]:
 def _facts(profile: Timing) -> str:
     fastest, slowest = min(profile.steps), max(profile.steps)
     return f"Mean of {len(profile.steps)} steps of {in_words(fastest)} to {in_words(slowest)}, on {', '.join(profile.devices)}"
+
+
+def _rates(profile: Timing, key: str) -> dict[str, str]:
+    """By value, its rates in words."""
+    return {value: _rates_in_words(each) for value, each in profile.rates(key).items()}
+
+
+def _rates_in_words(rates: Rates) -> str:
+    found = f"{rate_in_words(rates.flops_per_second)}flop/s, {rate_in_words(rates.bytes_per_second)}B/s"
+    return f"{found}, {rates.of_limit}" if rates.of_limit else found
 
 
 def _communication(profile: Timing) -> Iterator[str]:

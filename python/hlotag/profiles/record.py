@@ -72,8 +72,8 @@ def profile(
         by: What to group by: the key of a tag; `source`, a line of the program; `scope`, or `scope:2` for the first two names of
             a scope; `operation`; or several of them, whose values are combined: `by=("layer", "block")`. By default, each key.
         memory: Whether to find what is in memory at the program's peak, too: a table and a section of the page.
-        limits: The most that the device can do, for the rows' shares of it: `"measure"` to measure it for two seconds; the kind of
-            a device, `"NVIDIA H200"`; a TOML file of limits; or `hlotag.profiles.Limits`. By default, published figures of the
+        limits: The most that the device can do, for the rows' shares of it: `"measure"` to measure it for two seconds; a kind of
+            device, `"NVIDIA H200"`; a TOML file of limits; or `hlotag.profiles.Limits`. By default, published figures of the
             device, if hlotag has them.
         **kwargs: The function's keyword arguments. Pass those that are called as an option by position.
 

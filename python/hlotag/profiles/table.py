@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hlotag._text import in_bytes, printable
+from hlotag._text import in_bytes, printable, rate_in_words
 from hlotag._util.columns import columns
 from hlotag._util.groups import group
 from hlotag.audits.render import breakdown, memory
+from hlotag.audits.render.breakdown import Column
 from hlotag.audits.render.table import WIDE, fit_rows, plain_text
 from hlotag.profiles.model import ADDED, Hot, Timing
 
@@ -29,9 +32,8 @@ def renderable(profile: Timing, width: int) -> RenderableType:
     unit = _Unit(profile.total_seconds)
     parts: list[RenderableType] = [Text(printable(profile.sentence), "bold")]
     for found in profile.break_down():
-        parts.append(
-            breakdown.table(found, unit, unit.name, whole="step", width=width, more=_exposed(unit, profile, found.title))
-        )
+        more = [*_rates(profile, found.title), *_exposed(unit, profile, found.title)]
+        parts.append(breakdown.table(found, unit, unit.name, whole="step", width=width, more=more))
     if profile.transfers:
         parts.append(_communication(unit, profile, width))
     if profile.program and profile.program.audit.memory:
@@ -58,12 +60,20 @@ def operation_in_words(hot: Hot) -> str:
     return f"{hot.operation}{more}" if hot.operation else ADDED
 
 
-def _exposed(unit: _Unit, profile: Timing, key: str) -> tuple[str, dict[str, str]] | None:
-    """The column of communication, by value; None if there is none."""
-    if not profile.transfers:
-        return None
-    rows = group((row.value, row.exposed) for row in profile.rows if row.key == key and row.exposed)
-    return "exposed", {value: unit(sum(seconds)) for value, seconds in rows.items()}
+def _rates(profile: Timing, key: str) -> Iterator[Column]:
+    """Yields the columns of flops and bytes a second, and of shares of the device's limits, if these are known."""
+    rates = profile.rates(key)
+    yield Column("flop/s", {value: rate_in_words(each.flops_per_second) for value, each in rates.items()}, is_optional=True)
+    yield Column("B/s", {value: rate_in_words(each.bytes_per_second) for value, each in rates.items()}, is_optional=True)
+    if profile.limits:
+        yield Column("of limit", {value: each.of_limit for value, each in rates.items()}, is_optional=True)
+
+
+def _exposed(unit: _Unit, profile: Timing, key: str) -> Iterator[Column]:
+    """Yields the column of communication, by value; none if there is none."""
+    if profile.transfers:
+        rows = group((row.value, row.exposed) for row in profile.rows if row.key == key and row.exposed)
+        yield Column("exposed", {value: unit(sum(seconds)) for value, seconds in rows.items()})
 
 
 def _communication(unit: _Unit, profile: Timing, width: int) -> Table:

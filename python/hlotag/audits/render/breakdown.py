@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
+from typing import NamedTuple
 
 from rich import box
 from rich.table import Table
@@ -16,8 +17,28 @@ from hlotag.audits.breakdown import Breakdown
 # Limit of listed values.
 _LINES = 40
 _NUMBER, _PADDING, _LEAST = 6, 3, 12  # columns of a number, between columns, and of a value
+_VALUE = 24  # columns of a value, for which a table leaves out others
 _BAR = 1000  # the width of the longest bar
 _NONE = "none"  # the class of a bar in no phase
+
+
+class Column(NamedTuple):
+    """A further column.
+
+    Attributes:
+        title: The title.
+        cells: The cells by value.
+        is_optional: Whether a narrow table leaves it out.
+    """
+
+    title: str
+    cells: Mapping[str, str]
+    is_optional: bool = False
+
+    @property
+    def width(self) -> int:
+        """The columns that it takes."""
+        return max(len(self.title), _NUMBER, *map(len, self.cells.values())) + _PADDING
 
 
 def table(
@@ -27,7 +48,7 @@ def table(
     *,
     whole: str,
     width: int,
-    more: tuple[str, Mapping[str, str]] | None = None,
+    more: Sequence[Column] = (),
 ) -> Table:
     """Renders a table for rich.
 
@@ -37,36 +58,56 @@ def table(
         unit: The title of the column of sums.
         whole: What the last row, the total, is called.
         width: Limit of columns.
-        more: A last column: its title, and its cells by value.
+        more: The last columns. A narrow table leaves out the first ones that are optional.
     """
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    columns = (*found.phases, unit, "share", *([more[0]] if more else []))
+    columns = (*found.phases, unit, "share")
     room = width - sum(max(len(column), _NUMBER) + _PADDING for column in columns)
+    more = _fit(more, room - min(_VALUE, max(map(len, (found.title, *found.lines, *found.rest)))))
+    room -= sum(column.width for column in more)
     made.add_column(printable(found.title), overflow="ellipsis", no_wrap=True, max_width=max(_LEAST, room))
-    for column in columns:
+    for column in (*columns, *(each.title for each in more)):
         made.add_column(column, justify="right", no_wrap=True)
     total = found.total
     for value in list(found.lines)[:_LINES]:
         line, amount = found.lines[value], found.sum(value)
         name = Text(printable(value)) if value else Text(f"without {printable(found.title)}", "dim")
         cells = (in_words(line[phase]) if line.get(phase) else "·" for phase in found.phases)
-        last = [more[1].get(value, "·")] if more else []
+        last = (column.cells.get(value, "·") for column in more)
         made.add_row(name, *cells, in_words(amount), _share(amount, total), *last)
     for name, amount in {**_hidden(found), **found.rest, whole: total}.items():
         made.add_row(Text(name, "dim"), *("" for _ in found.phases), in_words(amount), _share(amount, total))
     return made
 
 
-def bars(found: Breakdown, in_words: Callable[[float], str], meanings: Mapping[str, str]) -> Iterator[str]:
-    """Renders a legend and a list of bars as HTML. `meanings` say what rows of no operation are."""
+def _fit(more: Sequence[Column], room: int) -> list[Column]:
+    """The columns for which there is room, and those that are not optional."""
+    left = list(more)
+    while sum(column.width for column in left) > room and (optional := [column for column in left if column.is_optional]):
+        left.remove(optional[0])
+    return left
+
+
+def bars(
+    found: Breakdown,
+    in_words: Callable[[float], str],
+    meanings: Mapping[str, str],
+    notes: Mapping[str, str] | None = None,
+) -> Iterator[str]:
+    """Renders a legend and a list of bars as HTML.
+
+    `meanings` say what rows of no operation are. `notes` has, by value, what stands behind the numbers.
+    """
     items = (f'<li><svg viewBox="0 0 1 1"><rect class="{p}" width="1" height="1"/></svg>{p}</li>' for p in found.phases)
-    yield f'<ul class="legend">{"".join(items)}</ul><ul class="bars">'
+    yield f'<ul class="legend">{"".join(items)}</ul><ul class="bars{" noted" if notes else ""}">'
     others, total = _hidden(found) | found.rest, found.total
     longest = max([*map(found.sum, found.lines), *others.values()], default=0.0)
     for value in list(found.lines)[:_LINES]:
         name = f"<code>{escape(value)}</code>" if value else f"without {escape(found.title)}"
+        note = f'<span class="note">{escape(notes.get(value, ""))}</span>' if notes else ""
         segments = {phase: found.lines[value][phase] for phase in found.phases if phase in found.lines[value]}
-        yield f"<li><span>{name}</span>{_bar(segments, longest, in_words)}{_numbers(found.sum(value), total, in_words)}</li>"
+        numbers = _numbers(found.sum(value), total, in_words) + note
+        yield f"<li><span>{name}</span>{_bar(segments, longest, in_words)}{numbers}</li>"
     for name, amount in others.items():
         head = f'<span class="rest" title="{escape(meanings.get(name, ""))}">{escape(name)}</span>'
         yield f"<li>{head}{_bar({_NONE: amount}, longest, in_words)}{_numbers(amount, total, in_words)}</li>"
