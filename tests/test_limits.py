@@ -17,8 +17,10 @@ import pytest
 from jax import lax
 
 import hlotag
-from hlotag import ParseError
+from hlotag import ParseError, _compat
 from hlotag.cli import main
+from hlotag.hlo import HloModule
+from hlotag.hlo.traffic import measure_traffic
 from hlotag.profiles import Limits, Profile, Row, as_json, limits
 from hlotag.profiles.table import as_text
 
@@ -123,6 +125,56 @@ def test_utilization_leaves_out_what_is_computed_again():
     assert plain.products_at_limit == pytest.approx(5 * PRODUCT / 4e12)
     assert sum(row.flops for row in again.rows) > 1.1 * sum(row.flops for row in plain.rows)
     assert again.products_at_limit == pytest.approx(plain.products_at_limit)
+
+
+MODULE = """\
+HloModule m
+
+slices {
+  weights = f32[8,4,4] parameter(0)
+  place = s32[] parameter(1)
+  zero = s32[] constant(0)
+  one = f32[1,4,4] dynamic-slice(weights, place, zero, zero), dynamic_slice_sizes={1,4,4}
+  flat = f32[4,4] bitcast(one)
+  ROOT negated = f32[4,4] negate(flat)
+}
+
+updates {
+  all = f32[8,4] parameter(0)
+  row = f32[1,4] parameter(1)
+  place = s32[] parameter(2)
+  zero = s32[] constant(0)
+  doubled = f32[1,4] add(row, row)
+  updated = f32[8,4] dynamic-update-slice(all, doubled, place, zero)
+  ROOT both = (f32[8,4], f32[1,4]) tuple(updated, doubled)
+}
+
+ENTRY main {
+  weights = f32[8,4,4] parameter(0)
+  place = s32[] parameter(1)
+  all = f32[8,4] parameter(2)
+  row = f32[1,4] parameter(3)
+  half = bf16[4,4] parameter(4)
+  read = f32[4,4] fusion(weights, place), kind=kLoop, calls=slices
+  write = (f32[8,4], f32[1,4]) fusion(all, row, place), kind=kLoop, calls=updates
+  product = (bf16[4,4], s8[999]) custom-call(half, half), custom_call_target="__cublas$gemm"
+  copy-start = (f32[8,4], f32[8,4], u32[]) copy-start(all)
+  copy-done = f32[8,4] copy-done(copy-start)
+  ROOT result = (f32[4,4], f32[8,4]) tuple(read, copy-done)
+}
+"""
+
+
+def test_traffic_of_fusions_and_libraries():
+    module = HloModule(_compat.runtime.hlo_from_text(MODULE))
+    found = {name: size for name, size in measure_traffic(module).items() if size}
+    square, row, number, whole = 4 * 4 * 4, 4 * 4, 4, 8 * 4 * 4
+    assert found == {
+        "read": square + number + square,  # One of the weights, and the result.
+        "write": row + number + 2 * row,  # The old rows stay where they are.
+        "product": 2 * 4 * 4 + 2 * 4 * 4,  # Without scratch memory.
+        "copy-start": 2 * whole,
+    }
 
 
 def test_types_add_up_to_the_least_time():
