@@ -129,7 +129,7 @@ def test_a_helper_without_a_name_computes_nothing():
     text += " own = f32[2,4] broadcast(p), dimensions={1}\n ROOT t = (f32[1,4], f32[2,4]) tuple(moved, own)\n}"
     module = HloModule(_compat.runtime.hlo_from_text(text))
     _, moved, own, _ = module.instructions()
-    found = Joined(module, {moved: (), own: (0, 1)}, {moved: (1,), own: (0, 1)})
+    found = Joined(module, {moved: (), own: (0, 1)}, {moved: (1,), own: (0, 1)}, lambda *_: ("", "forward"))
     computing = Computing([Op(0, "stablehlo.multiply"), Op(1, "stablehlo.broadcast_in_dim")], {}, found)
     assert (computing.of(0), computing.of(1)) == ([], [own])
 

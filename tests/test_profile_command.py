@@ -88,7 +88,7 @@ def test_a_baseline_finds_what_became_slower(tmp_path, capsys):
         traces.write(tmp_path / name, host(*events))
     ops = [PROGRAM.parts(name)[0].op._replace(id=n) for n, name in enumerate(("dot.1", "sine.1"))]
     tags = [Tag("layer", str(n), op, TagState.KEPT) for n, op in enumerate(ops)]
-    instructions = [Instruction(name, name, ops=(n,)) for n, name in enumerate(("dot.1", "sine.1"))]
+    instructions = [Instruction(name, name, ops=(n,), phase="forward") for n, name in enumerate(("dot.1", "sine.1"))]
     Path("audit.json").write_text(Audit("jit_step", ops, tags, instructions=instructions).to_json())
     assert main(["profile", "before", "--audit", "audit.json", "--json", "p.json"]) == 0
     assert main(["profile", "before", "--audit", "audit.json", "--baseline", "p.json"]) == 0

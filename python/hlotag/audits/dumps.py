@@ -229,7 +229,7 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
             history.add("", _rows(named))
         joined = named if first is last else sources(last, program.program, map(named.__getitem__, last.instructions()))
         joined = {i: () if i in lineage.ambiguous else found for i, found in joined.items()}
-        found = Joined(last, named, joined, fusions=last.fusions)
+        found = Joined(last, named, joined, program.place_in, fusions=last.fusions)
         states = States(program.ops, program.tags, found)
         states.history = history
         tags_found = [_unknown_if_ambiguous(tag, lineage) for tag in states.find()]

@@ -33,6 +33,7 @@ class Instructions:
     def __init__(self, module: HloModule) -> None:
         self._module = module
         self._ids: dict[Instruction, int] = {}
+        self._list: list[Instruction] = []  # By id.
         self.ops: list[Op] = []
         self.tags: dict[int, OpTags] = {}
         self.paths = _paths(module)
@@ -53,6 +54,7 @@ class Instructions:
             scope, phase = places[instruction]
             file, line = instruction.source or ("", 0)
             number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
+            self._list.append(instruction)
             operands = tuple([numbers[o] for o in instruction.operand_ids if o in numbers])
             place = scope, computation.name, phase or default, file, line
             self.ops.append(Op(number, instruction.opcode, *place, operands))
@@ -63,6 +65,14 @@ class Instructions:
     def program(self) -> _core.Program:
         """The operations and their dataflow."""
         return program_of(self._module, [self._ids.get(i, -1) for i in self._module.instructions()])
+
+    def place_in(self, instruction: Instruction, number: int) -> tuple[str, str]:
+        """The scope and phase of an operation under the calls that an instruction was inlined from."""
+        op, own = self.ops[number], self._list[number]
+        name = without_numbers(instruction.op_name)
+        paths = [path for path in map(without_numbers, self.paths[own.computation.id]) if path and name.startswith(path)]
+        scope, phase = place_of(max(paths, key=len) + own.op_name) if paths else (op.scope, op.phase)
+        return scope, phase or op.phase
 
     def __getitem__(self, instruction: Instruction) -> int | None:
         return self._ids.get(instruction)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlotag._util.groups import group
@@ -19,6 +19,9 @@ from hlotag.hlo.work import Caller, Roles, find_callers, find_roles, measure
 Named = Mapping[Instruction, tuple[int, ...]]
 """By instruction of a module, operations."""
 
+Place = tuple[str, str]
+"""Scope and phase."""
+
 # What is never an event of its own.
 NEVER_RUN = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
 _NO_ROLES = Roles()
@@ -32,7 +35,8 @@ class Joined:
         module: The module.
         named: By instruction, the operations that it is named after.
         joined: By instruction, the operations that it came from, by name or data flow.
-        callers: By instruction, the calls that it was inlined from.
+        place_in: Returns the place of an operation under the calls that an instruction was inlined from.
+        callers: By instruction, the calls that it was inlined from, outermost first.
         inserted: By collective that XLA inserted, its operations.
         equal: By instruction, further operations whose value it has, which XLA merged with its own.
         restored: By name of an instruction, its entries after the HLO stage; empty if the stage did not run.
@@ -44,6 +48,7 @@ class Joined:
     module: HloModule
     named: Named
     joined: Named
+    place_in: Callable[[Instruction, int], Place]
     callers: Named = field(default_factory=dict)
     inserted: Named = field(default_factory=dict)
     equal: Named = field(default_factory=dict)
@@ -108,7 +113,8 @@ class Joined:
                 exchanges = exchanges._replace(start=starts[running.name])
             done = flops, size, effort, caller.runs, caller.name
             around_it = caller.most_runs, caller.under
-            return model.Instruction(running.name, i.opcode, fusion, *doing, *place, *done, *exchanges, *around_it)
+            made = model.Instruction(running.name, i.opcode, fusion, *doing, *place, *done, *exchanges, *around_it)
+            return self._with_places(i, made)
 
         if self.last:
             found = [instruction(i, running) for i in joined if (running := self.renamed.get(i) or by_name.get(i.name))]
@@ -131,8 +137,16 @@ class Joined:
         # XLA joins the names of merged instructions by ";".
         scope, phase = place_of(i.op_name.partition(";")[0]) if is_own and i.op_name else ("", "")
         if owners:
-            scope, phase = scope if is_own and i.op_name else ops[owners[0]].scope, phase or ops[owners[0]].phase
+            of_first = self.place_in(i, owners[0])
+            scope, phase = scope if is_own and i.op_name else of_first[0], phase or of_first[1]
         return scope, phase or default
+
+    def _with_places(self, i: Instruction, made: model.Instruction) -> model.Instruction:
+        """The instruction with the places of its owners, if these are not all its own."""
+        places = [self.place_in(i, owner) for owner in made.owners] if len(made.owners) > 1 else []
+        if all(place == (made.scope, made.phase) for place in places):
+            return made
+        return made._replace(scopes=tuple([scope for scope, _ in places]), phases=tuple([phase for _, phase in places]))
 
 
 def find_renamed(before: Named, after: Named) -> dict[Instruction, Instruction]:

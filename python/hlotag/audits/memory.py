@@ -227,7 +227,8 @@ class _Owners:
         at = _element(index)
         # A collective that XLA combined has an operation for each element of its tuple.
         is_combined = bool(known.collective) and 0 <= at < len(known.owners)
-        return Buffer(name, 0, "", known.owners[at if is_combined else 0], known.scope, known.phase, type_name)
+        number = at if is_combined else 0
+        return Buffer(name, 0, "", known.owners[number], *known.places[number], type_name)
 
     def _maker(self, name: str, instruction: hlo.Instruction | None, element: int) -> Instruction | None:
         """The instruction with operations that makes a value."""

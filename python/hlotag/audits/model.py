@@ -134,6 +134,9 @@ class Instruction(NamedTuple):
         shares: Of a combined collective, the bytes of each operand, in the order of its operations.
         most_runs: How often it runs, whichever branches are taken.
         under: The branches and the loops of unknown trips around it, outermost first.
+        scopes: By owner, the named scopes of the operation under the calls that the instruction was inlined from. Empty if
+            all owners have `scope` and `phase`.
+        phases: As `scopes`, the phases.
     """
 
     name: str
@@ -155,6 +158,8 @@ class Instruction(NamedTuple):
     shares: tuple[int, ...] = ()
     most_runs: int = 1
     under: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    phases: tuple[str, ...] = ()
 
     @property
     def owners(self) -> tuple[int, ...]:
@@ -176,9 +181,12 @@ class Instruction(NamedTuple):
             behind += weight
         return found[::-1]
 
-    def place_of(self, op: Op) -> tuple[str, str]:
-        """The scope and phase of one of its operations: its own, if the operation is the only one."""
-        return (self.scope, self.phase) if len(self.owners) == 1 and self.phase else (op.scope, op.phase)
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """By owner, its scope and phase in this instruction."""
+        if self.scopes:
+            return list(zip(self.scopes, self.phases, strict=True))
+        return [(self.scope, self.phase)] * len(self.owners)
 
     @property
     def kernel(self) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hlotag._util.groups import group
-from hlotag.audits.joined import Joined, Named
+from hlotag.audits.joined import Joined, Named, Place
 from hlotag.audits.model import Op, OpTags, Origin, default_phase
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -17,7 +17,7 @@ from hlotag.hlo.inserted import InsertedRules, find_inserted
 from hlotag.hlo.join import join
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, opcode_of
-from hlotag.hlo.origins import RECORDS, Origins, walk
+from hlotag.hlo.origins import RECORDS, Origins, place_of, walk
 from hlotag.hlo.restore import tags_of
 from hlotag.mlir.modules import SOURCE_NAME, type_in_hlo, undecodable_name
 
@@ -46,8 +46,9 @@ class Program:
         name: The name of the module.
         ops: Its operations, by id.
         tags: By operation, its tags.
-        op_of: By the number that `Origins` gave an operation, its id.
+        op_of: By the number that `Origins` gave an operation, its id; in the order of ids.
         origins: The numbering; it holds the module.
+        callees: By call, the function that it calls.
     """
 
     name: str
@@ -55,11 +56,14 @@ class Program:
     tags: dict[int, OpTags]
     op_of: dict[int, int]
     origins: Origins
+    callees: dict[int, str]
 
     def __post_init__(self) -> None:
         # Instructions share names.
         self._ids_in = functools.cache(lambda name: self.ids_of(self.origins.ids_of(name)))
-        self._callers_in = functools.cache(lambda name: self.ids_of(sorted(self.origins.callers_of(name))))
+        self._callers_in = functools.cache(lambda name: self.ids_of(self.origins.callers_of(name)))
+        self._numbers = list(self.op_of)  # By id.
+        self._place_under = functools.cache(self._find_place)
         self._inserted: dict[Hashable, int] = {}  # By opcode, scope, phase and what it serves, the id.
 
     def ids_of(self, numbers: Iterable[int]) -> tuple[int, ...]:
@@ -85,7 +89,21 @@ class Program:
         joined = {i: named[i] if self._is_call(i, named[i]) else self.ids_of(numbers) or named[i] for i, numbers in found.items()}
         callers = {i: calls for i in named if (calls := self._callers_in(i.op_name))}
         inserted = {i: tuple(ops) for i, ops in group(self._add_inserted(module, found, rules)).items()}
-        return Joined(module, named, joined, callers, inserted)
+        return Joined(module, named, joined, self._place_in, callers, inserted)
+
+    def _place_in(self, instruction: Instruction, number: int) -> Place:
+        return self._place_under(self._callers_in(instruction.op_name), number)
+
+    def _find_place(self, calls: tuple[int, ...], number: int) -> Place:
+        """The scope and phase of an operation under calls, outermost first; its own if the calls do not lead to its function."""
+        op = self.ops[number]
+        calls = tuple([call for call in calls if call in self.callees])  # Others are loops.
+        called = [self.callees[call] for call in calls]
+        if op.inserted or op.function not in called:
+            return op.scope, op.phase
+        path = [*calls[: called.index(op.function) + 1], number]
+        scope, phase = place_of("/".join(self.origins.name_of(self._numbers[each]) for each in path))
+        return scope, phase or op.phase
 
     def find_merged(self, before: HloModule, after: HloModule) -> dict[int, set[int]]:
         """By product after the pass that merges products, the others that became one with it: they have its operands."""
@@ -162,7 +180,8 @@ def read(module: ir.Module, filename: str = "") -> Program:
         ops.append(op)
     callers = {function: [ids[call] for call in of] for function, of in calls.by_callee.items()}
     ops = _with_phases(_with_lines_of_calls(ops, callers), callers)
-    return Program(_name_of(module), _with_forward(ops), tags, op_of, origins)
+    callees = {call: function for function, of in callers.items() for call in of}
+    return Program(_name_of(module), _with_forward(ops), tags, op_of, origins, callees)
 
 
 def _moved(instructions: Iterable[Instruction]) -> set[str]:

@@ -46,12 +46,10 @@ def sum_work_rows(audit: Findings, by: str, read: Reader) -> list[Work]:
 
 def _places(audit: Findings, instruction: Instruction, by: str, read: Reader) -> Iterator[tuple[str, str, str]]:
     """The row of each operation that an instruction's work belongs to; one row for an instruction of none."""
-    owners = [audit.ops[owner] for owner in instruction.owners]
-    if not owners:
+    if not instruction.owners:
         yield "", ADDED, ""
-    for op in owners:
-        scope, phase = instruction.place_of(op)
-        yield by, read(op, scope), phase
+    for owner, (scope, phase) in zip(instruction.owners, instruction.places, strict=True):
+        yield by, read(audit.ops[owner], scope), phase
 
 
 def _divide(instruction: Instruction) -> Iterator[tuple[int, ...]]:

@@ -81,7 +81,7 @@ class Origins:
 
     def __getitem__(self, number: int) -> Origin:
         operation = self.operations[number]
-        name = self.plain(_name_of(operation.location))
+        name = self.name_of(number)
         found = _FILE.search(str(operation.location))
         return Origin(
             number,
@@ -96,6 +96,10 @@ class Origins:
     def __iter__(self) -> Iterator[Origin]:
         return (self[number] for number in range(len(self)))
 
+    def name_of(self, number: int) -> str:
+        """The location's name of an operation, as `Origin.name`."""
+        return self.plain(_name_of(self.operations[number].location))
+
     @cached_property
     def _entries(self) -> list[dict[str, str]]:
         return self.program.entries()
@@ -109,9 +113,9 @@ class Origins:
         """The numbers of the merged operations in an `op_name`, in order, without callers."""
         return self.program.read_name(op_name)[0]
 
-    def callers_of(self, op_name: str) -> set[int]:
-        """The numbers of inlined calls in an `op_name`."""
-        return set(self.program.read_name(op_name)[1])
+    def callers_of(self, op_name: str) -> tuple[int, ...]:
+        """The numbers of inlined calls in an `op_name`, outermost first."""
+        return tuple(dict.fromkeys(self.program.read_name(op_name)[1]))
 
     def explain(self, text: str) -> str:
         """An error text of XLA's without numbers, and the operations that these stand for, with tags and lines."""

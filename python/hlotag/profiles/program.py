@@ -204,8 +204,7 @@ class Program:
             efforts = [1] * len(efforts)
         work: dict[tuple[int, str, str, tuple[str, ...]], float] = {}
         for each, effort in zip(instructions, efforts, strict=True):
-            for owner, weight in zip(each.owners, each.weights, strict=True):
-                scope, phase = each.place_of(self._ops[owner])
+            for owner, (scope, phase), weight in zip(each.owners, each.places, each.weights, strict=True):
                 place = owner, scope, phase, each.under
                 work[place] = work.get(place, 0) + effort * weight / sum(each.weights)
         total = sum(work.values())
