@@ -22,7 +22,7 @@ from test_profile_trace import MS, host, profiled, program_of, step, thunk
 OPS = [
     Op(0, "stablehlo.dot_general", type="f32[8]", file="/m.py", line=3),
     Op(1, "stablehlo.all_gather", scope="b"),
-    Op(2, "all-reduce", inserted=True, derived_from=(0,)),
+    Op(2, "all-reduce", inserted=True, derived_from=(0,), serves=(0,)),
 ]
 TAGS = [("layer", "0", 0), ("layer", "1", 1)]
 GATHER = {"ops": (1,), "scope": "b", "phase": "forward", "collective": "all-gather", "start": "all-gather-start.1", "group": 4}

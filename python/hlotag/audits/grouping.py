@@ -25,13 +25,13 @@ TAG = "tag:"
 def read_values(audit: Findings) -> Values:
     """The tags of each operation.
 
-    A collective that XLA inserted has those of the operations that it serves, too.
+    A collective that XLA or JAX's autodiff inserted has those of the operations that it serves, too.
     """
     values: dict[int, dict[str, str]] = {}
     for tag in audit.tags:
         values.setdefault(tag.op.id, {})[tag.key] = tag.value
     for op in audit.ops:
-        for other in op.derived_from if op.inserted else ():
+        for other in op.serves:
             values[op.id] = values.get(other, {}) | values.get(op.id, {})
     return values
 

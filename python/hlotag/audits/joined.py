@@ -133,7 +133,8 @@ class Joined:
         """
         named = self.named.get(i, ())
         is_combined = len(owners) > 1 and bool(collective_of(i))
-        is_own = not owners or (not is_combined and (owners[0] in named or not set(owners).isdisjoint(named)))
+        is_named = bool(owners) and not ops[owners[0]].serves and not set(owners).isdisjoint(named)
+        is_own = not owners or (is_named and not is_combined)
         # XLA joins the names of merged instructions by ";".
         scope, phase = place_of(i.op_name.partition(";")[0]) if is_own and i.op_name else ("", "")
         if owners:

@@ -81,6 +81,8 @@ class Op(NamedTuple):
         derived_from: The forward operations of the line and scope of a backward operation, which it may be derived from; of an
             inserted collective, the operations that take the gathered value, or make the summed one.
         inserted: Whether XLA's partitioner inserted it: a collective that the program does not have.
+        serves: Of a collective without a line of the program, the operations that take the gathered value, or make the summed
+            one. XLA's partitioner inserts such collectives, and JAX's autodiff for the replicated arguments of a `shard_map`.
     """
 
     id: int
@@ -98,6 +100,7 @@ class Op(NamedTuple):
     fusions: tuple[str, ...] = ()
     derived_from: tuple[int, ...] = ()
     inserted: bool = False
+    serves: tuple[int, ...] = ()
 
     @property
     def title(self) -> str:

@@ -30,6 +30,8 @@ FRONTEND = "mhlo.frontend_attributes"
 _WITHOUT_INSTRUCTION = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh", "builtin.module"}
 _ATTACHING = ("hlotag-resolve", "hlotag-attach")
 _DERIVED = "derived by autodiff"
+# The functions that JAX lowers the bodies of `shard_map` to for GSPMD.
+_BODY = "shmap_body"
 # Limit of calls followed from the arguments of one function.
 _MAX_CALLERS = 16
 # Limit of nested functions that get the line and phase of their call.
@@ -97,13 +99,22 @@ class Program:
     def _find_place(self, calls: tuple[int, ...], number: int) -> Place:
         """The scope and phase of an operation under calls, outermost first; its own if the calls do not lead to its function."""
         op = self.ops[number]
-        calls = tuple([call for call in calls if call in self.callees])  # Others are loops.
-        called = [self.callees[call] for call in calls]
-        if op.inserted or op.function not in called:
+        path, function = [number], op.function
+        # A merged or combined instruction has the calls of several names.
+        while (call := next((each for each in calls if self.callees.get(each) == function), None)) is not None:
+            path.append(call)
+            function = self.ops[call].function
+        if op.inserted or len(path) == 1:
             return op.scope, op.phase
-        path = [*calls[: called.index(op.function) + 1], number]
-        scope, phase = place_of("/".join(self.origins.name_of(self._numbers[each]) for each in path))
+        scope, phase = place_of("/".join(map(self._name_of, reversed(path))))
         return scope, phase or op.phase
+
+    def _name_of(self, number: int) -> str:
+        """The name of an operation in its function; of a sum that `find_served` found, that of what it serves."""
+        op, path = self.ops[number], [number]
+        if op.serves:
+            path = [*(each for each in op.operands if each in self.callees), *op.serves]
+        return "/".join(self.origins.name_of(self._numbers[each]) for each in path)
 
     def find_merged(self, before: HloModule, after: HloModule) -> dict[int, set[int]]:
         """By product after the pass that merges products, the others that became one with it: they have its operands."""
@@ -125,6 +136,32 @@ class Program:
             number = next(iter(self.ops[number].operands), None)
         return number
 
+    def find_served(self) -> None:
+        """Sets scope and `serves` of the sums over devices that JAX's autodiff makes for arguments of a `shard_map`.
+
+        Without `check_vma`, the gradient of an argument that all devices have is summed outside of the scopes in the body.
+        """
+        for op in self.ops:
+            is_sum = op.name == "stablehlo.all_reduce" and op.phase == "backward"
+            # The transpose of a sum of the program's has the line of that.
+            if not is_sum or any(self.ops[forward].name == op.name for forward in op.derived_from):
+                continue
+            number = self._numbers[op.id]
+            if "/" not in self.origins.name_of(number) and _is_returned_by_shard_map(self.origins.operations[number]):
+                self._serve(op)
+
+    def _serve(self, op: Op) -> None:
+        """Gives a sum the scope of the operation whose value it sums; that may be in a function that the program calls."""
+        calls = [n for n in op.operands if n in self.callees]
+        made = [n for n in op.operands if n not in calls and self.ops[n].phase == op.phase]
+        if len(made) != 1:
+            return
+        scope = self.ops[made[0]].scope
+        if calls:
+            inside = place_of(self._name_of(made[0]))[0]
+            scope = "/".join(filter(None, (self.ops[calls[0]].scope, inside)))
+        self.ops[op.id] = op._replace(scope=scope, serves=(made[0],))
+
     def _add_inserted(
         self, module: HloModule, numbers: Mapping[Instruction, tuple[int, ...]], rules: InsertedRules | None
     ) -> Iterator[tuple[Instruction, int]]:
@@ -136,7 +173,7 @@ class Program:
                 number = self._inserted[place] = len(self.ops)
                 function = self.ops[serves[0]].function if serves else ""
                 op = Op(number, found.opcode, found.scope, function, found.phase, *found.source[:2], derived_from=serves)
-                self.ops.append(op._replace(inserted=True))
+                self.ops.append(op._replace(inserted=True, serves=serves))
             number = self._inserted[place]
             if rules and (entries := rules.entries_for(found)):
                 self.tags.setdefault(number, {}).update(dict.fromkeys(entries.items(), Origin(detail="rule with inserted=True")))
@@ -181,7 +218,17 @@ def read(module: ir.Module, filename: str = "") -> Program:
     callers = {function: [ids[call] for call in of] for function, of in calls.by_callee.items()}
     ops = _with_phases(_with_lines_of_calls(ops, callers), callers)
     callees = {call: function for function, of in callers.items() for call in of}
-    return Program(_name_of(module), _with_forward(ops), tags, op_of, origins, callees)
+    program = Program(_symbol_of(module.operation) or "module", _with_forward(ops), tags, op_of, origins, callees)
+    program.find_served()
+    return program
+
+
+def _is_returned_by_shard_map(operation: ir.Operation) -> bool:
+    """Whether an operation is in the body of a `shard_map`, which returns what it makes."""
+    around: Any = operation.parent
+    is_body = around.name == "sdy.manual_computation" or _symbol_of(around).startswith(_BODY)
+    users = {use.owner.name for result in operation.results for use in result.uses}
+    return is_body and users <= {"func.return", "sdy.return"}
 
 
 def _moved(instructions: Iterable[Instruction]) -> set[str]:
@@ -206,9 +253,9 @@ def _type_of(operation: ir.Operation) -> str:
     return f"{text} and {more} more" if more else text
 
 
-def _name_of(module: ir.Module) -> str:
-    attributes: Any = module.operation.attributes
-    return attributes["sym_name"].value if "sym_name" in attributes else "module"
+def _symbol_of(operation: Any) -> str:
+    attributes: Any = operation.attributes
+    return attributes["sym_name"].value if "sym_name" in attributes else ""
 
 
 def _functions(operations: Iterable[Any]) -> list[str]:

@@ -243,7 +243,7 @@ class States:
                 around = dict.fromkeys(fusions[i.computation.id].name for i in instructions if i.computation.id in fusions)
                 names, (_, flops, size, _) = tuple(map(self._found.name_of, instructions)), work.get(number, _NO_WORK)
                 # Not `_replace`, which takes three times as long.
-                made[number] = Op(*op[:8], names, op.type, flops, size, tuple(around), op.derived_from, op.inserted)
+                made[number] = Op(*op[:8], names, op.type, flops, size, tuple(around), *op[13:])
         return made
 
     def find(self) -> list[Tag]:

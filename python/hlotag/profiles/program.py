@@ -140,8 +140,8 @@ class Program:
         return self._own.get(op.id, {})
 
     def served_by(self, op: Op) -> Op:
-        """The operation that takes the gathered value, or makes the summed one, of a collective that XLA inserted; or `op`."""
-        return self._ops[op.derived_from[0]] if op.inserted and op.derived_from else op
+        """The operation that takes the gathered value, or makes the summed one, of an inserted collective; or `op`."""
+        return self._ops[op.serves[0]] if op.serves else op
 
     def parts(self, name: str) -> tuple[Part, ...]:
         """Divides what runs as one, and what it runs, among the operations by the work of the instructions.
