@@ -16,6 +16,15 @@ from hlotag.hlo.trips import Trips
 # TPU's custom calls that compute nothing: they join prefetched parts, and start and end a collective within fusions.
 _GLUE_CALLS = {"AllocateBuffer", "AsyncCollectiveDone", "AsyncCollectiveStart", "ConcatBitcast"}
 
+# Custom calls without arithmetic: moves between memories, annotations of XLA's, and comparisons.
+_MOVING_CALLS = {
+    *("annotate_device_placement", "CreateBuffer", "MoveToDevice", "MoveToHost", "Pin", "PinToDevice", "PinToDeviceSram"),
+    *("Unpin", "InspectSharding", "LayoutConstraint", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"),
+    *("PadToStatic", "SliceToDynamic", "TopK", "X64Combine", "X64SplitHigh", "X64SplitLow"),
+}
+_OF_HOST = "callback"  # in the targets of calls that run a function of the host's
+_ESTIMATE = b"cost_estimate"  # in the configuration of a kernel, even if that counts no flops
+
 # The ends of asynchronous pairs, which have the computation that the start runs.
 _ENDS = {"async-done", "async-update"}
 
@@ -89,6 +98,22 @@ def find_roles(joined: Mapping[Instruction, tuple[int, ...]], names: Sequence[st
 def is_glue_call(instruction: Instruction) -> bool:
     """Whether an instruction is a custom call that computes nothing."""
     return instruction.opcode == "custom-call" and instruction.proto.custom_call_target in _GLUE_CALLS
+
+
+def find_unknown_flops(module: HloModule) -> list[Instruction]:
+    """Finds the custom calls that compute, and of which neither XLA nor the call says how much.
+
+    Raises ParseError for a damaged module.
+    """
+    calls = [i for i in module.instructions() if i.opcode == "custom-call" and _may_compute(i)]
+    work = measure(module) if calls else {}
+    return [call for call in calls if not work[call].flops]
+
+
+def _may_compute(call: Instruction) -> bool:
+    target: str = call.proto.custom_call_target
+    is_known = is_glue_call(call) or target in _MOVING_CALLS or _OF_HOST in target
+    return not is_known and _ESTIMATE not in call.proto.backend_config
 
 
 class Caller(NamedTuple):

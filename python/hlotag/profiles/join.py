@@ -99,7 +99,7 @@ def profile_of(
         timeline=devices,
     )
     beside = sum(device.beside for device in devices) / len(devices) / len(times.steps)
-    return replace(found, notes=(*_notes(found, beside, devices, left_out), *doubts.notes(found)))
+    return replace(found, notes=(*_notes(found, beside, devices, left_out), *doubts.notes(found), *program.notes))
 
 
 def _measure(program: Program, devices: Sequence[trace.Device], starts: Mapping[str, str]) -> dict[str, Times]:

@@ -14,6 +14,7 @@ from hlotag._util.groups import group
 from hlotag.audits.grouping import TAG, Grouping, leave_out_libraries, list_keys, make_reader, read_values, title_of
 from hlotag.audits.model import Instruction, Op
 from hlotag.audits.report import Reported
+from hlotag.audits.unknown import note_unknown_flops
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.partners import Partners, find_partners
@@ -97,6 +98,11 @@ class Program:
     def once(self) -> set[str]:
         """The instructions that run once in a run of the program."""
         return {each.kernel for each in self.audit.instructions if not each.caller and each.runs == 1}
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What the module does not say of its work; nothing if the module is unknown."""
+        return note_unknown_flops(self._module) if self._module else []
 
     @cached_property
     def partners(self) -> dict[str, Partners]:
