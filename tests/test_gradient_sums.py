@@ -87,6 +87,27 @@ def test_a_layer_that_is_a_jitted_function_exchanges_its_gradient(form):
     assert exchanged(audit, "scope") == {f"layer{number}/inner": size for number, size in SIZES.items()}
 
 
+@pytest.mark.parametrize("function", [layer, jax.jit(layer), jax.checkpoint(layer)], ids=["plain", "jit", "checkpoint"])
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_a_layer_of_a_scan_exchanges_the_gradients_of_all_trips(function, is_checked):
+    """Checked, each trip sums its own; else the stacked gradients are summed behind the loop."""
+    mesh = Mesh(np.array(jax.devices()[:DEVICES]), ("data",))
+    width, trips = WIDTHS[0], 3
+
+    def body(weights, x):
+        def step(x, weight):
+            with hlotag.tagged({"layer": "scan"}), jax.named_scope("layer"):
+                return function(weight, x), None
+
+        return lax.pmean((lax.scan(step, x, weights)[0] ** 2).mean(), "data")
+
+    split = jax.shard_map(body, mesh=mesh, in_specs=(P(), P("data")), out_specs=P(), check_vma=is_checked)
+    with hlotag.stage():
+        audit = hlotag.audit(jax.jit(jax.grad(split)), jnp.ones((trips, width, width)), jnp.ones((ROWS, width)), effects=False)
+    assert exchanged(audit, "layer") == {"scan": 4 * trips * width * width}
+    assert exchanged(audit, "scope:1") == {"layer": 4 * trips * width * width}
+
+
 def test_a_sum_of_the_program_stays_in_its_own_scope():
     """Its transpose, also a sum, takes the cotangent that another scope makes."""
     mesh = Mesh(np.array(jax.devices()[:DEVICES]), ("data",))

@@ -30,6 +30,8 @@ FRONTEND = "mhlo.frontend_attributes"
 _WITHOUT_INSTRUCTION = {"func.func", "func.return", "stablehlo.return", "sdy.return", "sdy.mesh", "builtin.module"}
 _ATTACHING = ("hlotag-resolve", "hlotag-attach")
 _DERIVED = "derived by autodiff"
+# What gives a value a dimension for the trips of a loop.
+_ADDS_DIMENSIONS = {"stablehlo.broadcast_in_dim", "stablehlo.reshape"}
 # The functions that JAX lowers the bodies of `shard_map` to for GSPMD.
 _BODY = "shmap_body"
 # Limit of calls followed from the arguments of one function.
@@ -66,6 +68,8 @@ class Program:
         self._callers_in = functools.cache(lambda name: self.ids_of(self.origins.callers_of(name)))
         self._numbers = list(self.op_of)  # By id.
         self._place_under = functools.cache(self._find_place)
+        # By sum of `find_served`, the call of a function, if any, and the operation whose value is summed.
+        self._served_by: dict[int, Sequence[int]] = {}
         self._inserted: dict[Hashable, int] = {}  # By opcode, scope, phase and what it serves, the id.
 
     def ids_of(self, numbers: Iterable[int]) -> tuple[int, ...]:
@@ -111,10 +115,7 @@ class Program:
 
     def _name_of(self, number: int) -> str:
         """The name of an operation in its function; of a sum that `find_served` found, that of what it serves."""
-        op, path = self.ops[number], [number]
-        if op.serves:
-            path = [*(each for each in op.operands if each in self.callees), *op.serves]
-        return "/".join(self.origins.name_of(self._numbers[each]) for each in path)
+        return "/".join(self.origins.name_of(self._numbers[each]) for each in self._served_by.get(number, (number,)))
 
     def find_merged(self, before: HloModule, after: HloModule) -> dict[int, set[int]]:
         """By product after the pass that merges products, the others that became one with it: they have its operands."""
@@ -136,31 +137,25 @@ class Program:
             number = next(iter(self.ops[number].operands), None)
         return number
 
-    def find_served(self) -> None:
+    def find_served(self, summed: Mapping[int, Sequence[int]]) -> None:
         """Sets scope and `serves` of the sums over devices that JAX's autodiff makes for arguments of a `shard_map`.
 
         Without `check_vma`, the gradient of an argument that all devices have is summed outside of the scopes in the body.
+        `summed` has by sum over devices the operation whose value it sums, and the call if that is in another function.
         """
-        for op in self.ops:
-            is_sum = op.name == "stablehlo.all_reduce" and op.phase == "backward"
+        for number, definers in summed.items():
+            op = self.ops[number]
+            calls = [n for n in definers if n in self.callees]
+            made = [n for n in definers if n not in calls and self.ops[n].phase == "backward"]
             # The transpose of a sum of the program's has the line of that.
-            if not is_sum or any(self.ops[forward].name == op.name for forward in op.derived_from):
+            is_derived = any(self.ops[forward].name == op.name for forward in op.derived_from)
+            if op.phase != "backward" or is_derived or len(made) != 1:
                 continue
-            number = self._numbers[op.id]
-            if "/" not in self.origins.name_of(number) and _is_returned_by_shard_map(self.origins.operations[number]):
-                self._serve(op)
-
-    def _serve(self, op: Op) -> None:
-        """Gives a sum the scope of the operation whose value it sums; that may be in a function that the program calls."""
-        calls = [n for n in op.operands if n in self.callees]
-        made = [n for n in op.operands if n not in calls and self.ops[n].phase == op.phase]
-        if len(made) != 1:
-            return
-        scope = self.ops[made[0]].scope
-        if calls:
-            inside = place_of(self._name_of(made[0]))[0]
-            scope = "/".join(filter(None, (self.ops[calls[0]].scope, inside)))
-        self.ops[op.id] = op._replace(scope=scope, serves=(made[0],))
+            self._served_by[number] = [*calls, *made]
+            scope = self.ops[made[0]].scope
+            if calls:
+                scope = "/".join(filter(None, (self.ops[calls[0]].scope, place_of(self._name_of(made[0]))[0])))
+            self.ops[number] = op._replace(scope=scope, serves=tuple(made))
 
     def _add_inserted(
         self, module: HloModule, numbers: Mapping[Instruction, tuple[int, ...]], rules: InsertedRules | None
@@ -219,7 +214,14 @@ def read(module: ir.Module, filename: str = "") -> Program:
     ops = _with_phases(_with_lines_of_calls(ops, callers), callers)
     callees = {call: function for function, of in callers.items() for call in of}
     program = Program(_symbol_of(module.operation) or "module", _with_forward(ops), tags, op_of, origins, callees)
-    program.find_served()
+    sums = [(n, operation) for n, operation in operations.items() if operation.name == "stablehlo.all_reduce"]
+    program.find_served(
+        {
+            op_of[n]: _definers(_find_summand(operation.operands[0], calls), ids, calls)
+            for n, operation in sums
+            if "/" not in origins.name_of(n) and _is_returned_by_shard_map(operation)  # In no scope of the body.
+        }
+    )
     return program
 
 
@@ -365,30 +367,58 @@ class _Calls:
 
 
 def _operands(operation: ir.Operation, ids: dict[Any, int], calls: _Calls) -> tuple[int, ...]:
-    """The operations that define the operands.
+    """The operations that define the operands."""
+    return tuple(dict.fromkeys(n for value in operation.operands for n in _definers(value, ids, calls)))
+
+
+def _definers(value: Any, ids: dict[Any, int], calls: _Calls) -> list[int]:
+    """The operations that define a value.
 
     An argument of a region stands for the operation with the region, an argument of a function for the calls of the function, and
-    the result of a call for the call and the operation in the callee.
+    the result of a call for the operation in the callee and the call.
     """
-    found: dict[int, None] = {}
+    producer = _producer_of(value)
+    if producer is None:
+        around = value.owner.owner.operation
+        found = calls.callers(around) if around.name == "func.func" else [around]
+    elif producer.name == "func.call" and (inner := calls.result_of(producer, value.result_number)) is not None:
+        found = [_producer_of(inner), producer]
+    else:
+        found = [producer]
+    return [ids[each] for each in found if each in ids]
 
-    def add(value: Any) -> None:
-        owner = value.owner
-        producer = getattr(owner, "operation", None)
-        if producer is None:  # A block.
-            producer = owner.owner.operation
-            if producer.name == "func.func":
-                found.update(dict.fromkeys(ids[call] for call in calls.callers(producer)))
-        elif producer.name == "func.call" and (inner := calls.result_of(producer, value.result_number)) is not None:
-            inside = getattr(inner.owner, "operation", None)
-            if inside in ids:
-                found[ids[inside]] = None
-        if producer in ids:
-            found[ids[producer]] = None
 
-    for value in operation.operands:
-        add(value)
-    return tuple(found)
+def _producer_of(value: Any) -> Any:
+    """The operation that a value is a result of; None for an argument of a block."""
+    return getattr(value.owner, "operation", None)
+
+
+def _find_summand(value: Any, calls: _Calls) -> Any:
+    """What one trip of a loop makes of a result of the loop, or stores in that; other values themselves."""
+    producer = _producer_of(value)
+    if producer is None or producer.name != "stablehlo.while":
+        return value
+    block = producer.regions[1].blocks[0]
+    made = block.operations[len(block.operations) - 1].operands[value.result_number]
+    stored = _find_update(made, calls)
+    return made if stored is None else stored
+
+
+def _find_update(value: Any, calls: _Calls) -> Any:
+    """What is stored in an array, before it gets the array's dimensions; None if a value is no updated array."""
+    producer = _producer_of(value)
+    if producer is not None and producer.name == "func.call":
+        inner = calls.result_of(producer, value.result_number)
+        update = None if inner is None else _find_update(inner, calls)
+        if update is None or _producer_of(update) is not None:
+            return None
+        return producer.operands[update.arg_number]
+    if producer is None or producer.name != "stablehlo.dynamic_update_slice":
+        return None
+    update = producer.operands[1]
+    while (moved := _producer_of(update)) is not None and moved.name in _ADDS_DIMENSIONS:
+        update = moved.operands[0]
+    return update
 
 
 def _tags(operation: ir.Operation, where: str) -> OpTags:
