@@ -78,8 +78,6 @@ def add_to(commands: terminal.Commands) -> None:
 def _run(args: argparse.Namespace) -> int:
     from hlotag.profiles import as_json
 
-    if args.limits and args.against:
-        raise HlotagError(f"--limits {args.limits} does not go with --against: leave one out")
     before = as_json.loads(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
     profile = _profile(args)
     if args.json:

@@ -102,7 +102,7 @@ class Program:
     @cached_property
     def notes(self) -> list[str]:
         """What the module does not say of its work; nothing if the module is unknown."""
-        return note_unknown_flops(self._module) if self._module else []
+        return note_unknown_flops(self.module) if self.module else []
 
     @cached_property
     def partners(self) -> dict[str, Partners]:

@@ -121,9 +121,8 @@ class Meter:
         """The operations of an instruction, each with its flops."""
         if not each.flops or not each.owners:
             return
-        for owner, flops in zip(each.owners, each.divide(each.flops), strict=True):
-            op = self._program.audit.ops[owner]
-            yield Part(op, *each.place_of(op), 0.0), flops
+        for owner, place, flops in zip(each.owners, each.places, each.divide(each.flops), strict=True):
+            yield Part(self._program.audit.ops[owner], *place, 0.0), flops
 
     def _type_of(self, each: Instruction) -> str:
         return self._types.get(each.name, OTHER)
