@@ -277,7 +277,7 @@ def test_json_is_as_described(sample):
     schema = json.loads(resources.files("hlotag.audits").joinpath("schema.json").read_text())
     document = json.loads(sample.to_json())
     jsonschema.validate(document, schema)
-    assert document["schema"] == "hlotag.audit/7"
+    assert document["schema"] == "hlotag.audit/8"
     assert len(document["tags"]) == len(sample.tags)
     assert document["counts"] == {str(state): count for state, count in sample.counts.items()}
     assert [op["id"] for op in document["ops"]] == list(range(len(sample.ops)))

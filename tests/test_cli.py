@@ -52,7 +52,7 @@ def f(x):
 def step():
     return f, (jnp.ones(3),)
 """
-COMMANDS = ("opt", "audit", "profile", "compare", "keys")
+COMMANDS = ("opt", "audit", "profile", "report", "compare", "keys")
 
 
 @pytest.fixture(autouse=True)

@@ -262,8 +262,6 @@ def test_a_command_reads_limits_from_a_file(tmp_path, monkeypatch, capsys):
     assert document["limits"] == {"name": "cpu", "flops": {"f32": 1e12}, "bandwidth": 1e11, "source": "me"}
     assert main([*command, "--limits", "NVIDIA H200"]) == 0
     assert json.loads(capsys.readouterr().out)["limits"]["bandwidth"] == 4.8e12
-    assert main([*command, "--limits", "limits.toml", "--against", "train.py:step"]) == 2
-    assert "--limits limits.toml does not go with --against" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

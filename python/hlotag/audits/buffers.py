@@ -29,6 +29,20 @@ class Buffer(NamedTuple):
     type: str = ""
 
 
+class Life(NamedTuple):
+    """A temporary value with the part of the schedule in which it is live.
+
+    Attributes:
+        buffer: The value, with its own size.
+        start: The first position in the schedule.
+        end: The last position.
+    """
+
+    buffer: Buffer
+    start: int
+    end: int
+
+
 @dataclass(frozen=True)
 class Memory:
     """A device's memory when a program needs most of it.
@@ -39,6 +53,9 @@ class Memory:
         on_chip: What it reserves on the chip, as TPUs have.
         peak: The instruction that runs when temporary values need most.
         buffers: What occupies `bytes`, most first.
+        peak_at: The position of `peak` in the schedule.
+        lives: The temporary values of at least a thousandth of `bytes`, by start. Of values in one place, each ends where the
+            next one starts.
     """
 
     bytes: int
@@ -46,3 +63,5 @@ class Memory:
     on_chip: int
     peak: str
     buffers: tuple[Buffer, ...]
+    peak_at: int = 0
+    lives: tuple[Life, ...] = ()

@@ -6,6 +6,7 @@ XLA dumps which values share memory (`*-buffer-assignment.txt`), and when each i
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlotag._util.groups import group
-from hlotag.audits.buffers import Buffer, Memory
+from hlotag.audits.buffers import Buffer, Life, Memory
 from hlotag.audits.grouping import Reader
 from hlotag.audits.makers import Makers
 from hlotag.audits.model import Instruction, Op
@@ -29,6 +30,8 @@ _RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$")
 _STEP = re.compile(r"^    (\d+):(\S+)$")
 # Memory spaces of XLA's layouts. The others are on the chip.
 _DEVICE, _HOST = 0, 5
+# Of what is reserved, the least part of a value whose life is listed.
+_LEAST_LIFE = 0.001
 
 ARGUMENTS, OUTPUTS, CONSTANTS, ADDED, UNUSED = "arguments", "outputs", "constants", "added by XLA", "unused at the peak"
 MEANINGS = {
@@ -124,7 +127,24 @@ def read_buffers(file: Path, module: HloModule, instructions: Sequence[Instructi
             buffers += _fixed(each) if each.kind else _temporary(each, at, owners)
     found = sorted((buffer for buffer in buffers if buffer.bytes), key=lambda buffer: -buffer.bytes)
     on_chip = sum(size for space, size in reserved.items() if space not in (_DEVICE, _HOST))
-    return Memory(reserved[_DEVICE], reserved[_HOST], on_chip, steps.get(at, ""), tuple(found))
+    temporary = [each for each in allocations if each.kind == "" and each.space == _DEVICE]
+    lives = tuple(_list_lives(temporary, reserved[_DEVICE] * _LEAST_LIFE, owners))
+    return Memory(reserved[_DEVICE], reserved[_HOST], on_chip, steps.get(at, ""), tuple(found), at, lives)
+
+
+def _list_lives(allocations: Sequence[_Allocation], least: float, owners: _Owners) -> list[Life]:
+    """When the values are live that are not smaller than `least` bytes."""
+    found = []
+    for each in allocations:
+        places = group(((value.offset, value.size), value) for value in each.values if value.size >= least and value.start >= 0)
+        for values in places.values():
+            values.sort(key=lambda value: (value.start, value.end))
+            starts = [*(value.start for value in values[1:]), math.inf]
+            for value, following in zip(values, starts, strict=True):
+                end = int(min(value.end, following - 1))
+                if end >= value.start:
+                    found.append(Life(owners.find(value.name, value.place)._replace(bytes=value.size), value.start, end))
+    return sorted(found, key=lambda life: (life.start, -life.buffer.bytes))
 
 
 def _read_ranges(lines: Sequence[str]) -> tuple[dict[int, str], dict[tuple[str, str], tuple[int, int]]]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from hlotag._util.version import VERSION
-from hlotag.cli import audit, compare, keys, opt, profile, terminal
+from hlotag.cli import audit, compare, keys, opt, profile, report, terminal
 
 _EXAMPLES = """\
 examples:
@@ -50,6 +50,6 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--version", action="version", version=f"hlotag {VERSION}")
     commands = made.add_subparsers(metavar="COMMAND", required=True)
-    for command in (opt, audit, profile, compare, keys):
+    for command in (opt, audit, profile, report, compare, keys):
         command.add_to(commands)
     return made

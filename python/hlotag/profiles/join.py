@@ -22,6 +22,7 @@ from hlotag.profiles.views import Profile
 from hlotag.profiles.waiting import Spread
 
 _Floats = NDArray[np.float64]
+_Groupings = Sequence[tuple[str, Callable[[Part], str]]]
 # Limit of listed instructions.
 _HOT = 200
 # The first steps of a trace are left out if they take this much longer than most; two at most.
@@ -55,27 +56,12 @@ def profile_of(
     times, left_out = _without_warm_up(_concatenate(each), _MOST_WARM_UP if may_warm_up else 0)
     busy = dict(zip(times.names, times.busy.sum(1), strict=True))
     program.check_fits({name: seconds for name, seconds in busy.items() if seconds and name not in _REST})
-    total = float(times.steps.mean())
-    rows: list[Row] = []
     meter = Meter(program, dict(zip(times.names, map(float, times.events.mean(1)), strict=True)))
-    for title, value_of in groupings:
-        found = _sums(times, lambda name, read=value_of: _shares(program.sure_parts(name, groupings), read))
-        work = meter.by_place(lambda name: program.sure_parts(name, groupings), value_of)
-        rows += [_with_rates(_row(title, *place, sums, total), work.get(place), limits) for place, sums in found.items()]
     doubts = undivided.Doubts(program, groupings)
-
-    def row_of_rest(name: str) -> str:
-        return "" if program.sure_parts(name, groupings) else _REST.get(name) or doubts.row(name)
-
-    rest = _sums(times, lambda name: {(row, ""): 1.0} if (row := row_of_rest(name)) else {})
-    rest[model.NOTHING, ""] = _Sums(np.maximum(times.steps - times.wall.sum(0), 0.0))
-    work_of_rest = meter.of_rest(row_of_rest)
-    rows += [
-        _with_rates(_row("", value, "", rest[value, ""], total), work_of_rest.get(value), limits)
-        for value in model.MEANINGS
-        if (value, "") in rest
+    rows = [
+        *_rows_of_keys(program, times, groupings, meter, limits),
+        *_rows_of_rest(program, times, groupings, (meter, doubts), limits),
     ]
-
     parts, wall = [program.sure_parts(name, groupings) for name in times.names], times.wall.mean(1)
     without_tag = np.array([sum(part.weight for part in found if not program.values(part.op)) for found in parts])
     is_split = np.array(
@@ -86,7 +72,7 @@ def profile_of(
         devices=tuple(device.name for device in devices),
         steps=tuple(map(float, times.steps)),
         rows=tuple(rows),
-        instructions=_hottest(program, times, total),
+        instructions=_hottest(program, times, float(times.steps.mean())),
         transfers=_transfers(program, times, waiting.spreads(measured, len(left_out))),
         untagged=float(wall @ without_tag),
         split=float(wall @ is_split),
@@ -100,6 +86,32 @@ def profile_of(
     )
     beside = sum(device.beside for device in devices) / len(devices) / len(times.steps)
     return replace(found, notes=(*_notes(found, beside, devices, left_out), *doubts.notes(found), *program.notes))
+
+
+def _rows_of_keys(program: Program, times: Times, groupings: _Groupings, meter: Meter, limits: Limits | None) -> Iterator[Row]:
+    """The rows of each grouping, with their rates."""
+    total = float(times.steps.mean())
+    for title, value_of in groupings:
+        found = _sums(times, lambda name, read=value_of: _shares(program.sure_parts(name, groupings), read))
+        work = meter.by_place(lambda name: program.sure_parts(name, groupings), value_of)
+        yield from (_with_rates(_row(title, *place, sums, total), work.get(place), limits) for place, sums in found.items())
+
+
+def _rows_of_rest(
+    program: Program, times: Times, groupings: _Groupings, known: tuple[Meter, undivided.Doubts], limits: Limits | None
+) -> Iterator[Row]:
+    """The rows of time in no operation."""
+    (meter, doubts), total = known, float(times.steps.mean())
+
+    def row_of_rest(name: str) -> str:
+        return "" if program.sure_parts(name, groupings) else _REST.get(name) or doubts.row(name)
+
+    rest = _sums(times, lambda name: {(row, ""): 1.0} if (row := row_of_rest(name)) else {})
+    rest[model.NOTHING, ""] = _Sums(np.maximum(times.steps - times.wall.sum(0), 0.0))
+    work = meter.of_rest(row_of_rest)
+    for value in model.MEANINGS:
+        if (value, "") in rest:
+            yield _with_rates(_row("", value, "", rest[value, ""], total), work.get(value), limits)
 
 
 def _measure(program: Program, devices: Sequence[trace.Device], starts: Mapping[str, str]) -> dict[str, Times]:

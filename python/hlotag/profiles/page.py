@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profile as one self-contained HTML page."""
+"""One self-contained HTML page that answers: time, communication, memory, rates, and what became of the tags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from importlib import resources
 from hlotag._text import in_bytes, rate_in_words
 from hlotag._util.files import source_line
 from hlotag.audits.render import breakdown, memory
+from hlotag.audits.render import page as audit_page
 from hlotag.audits.render.page import assemble
+from hlotag.profiles import charts
 from hlotag.profiles.model import MEANINGS, Rates, Timing, in_words
 from hlotag.profiles.table import operation_in_words
 
@@ -19,23 +21,52 @@ _HOT = 60
 
 
 def html(profile: Timing) -> str:
-    """Renders the page, without a script. Its content security policy forbids connections."""
+    """Renders the page. Its content security policy forbids connections. Without its program, it has no script."""
     style = resources.files("hlotag.profiles").joinpath("page.css").read_text(encoding="utf-8")
-    return assemble(f"{profile.name}: time by tag", "\n".join(_body(profile)), style)
+    if profile.program is None:
+        return assemble(f"{profile.name}: time by tag", "\n".join([*_body(profile), *_footer(profile)]), style)
+    audit = profile.program.audit
+    body = [*_body(profile), *audit_page.sections(audit), *audit_page.footer(audit), *_footer(profile)]
+    return audit_page.with_search(f"{profile.name}: report", body, audit, style)
 
 
 def _body(profile: Timing) -> Iterator[str]:
     yield f"<header><h1>{escape(profile.name)}</h1>"
     yield f'<p id="sentence">{escape(profile.sentence)}</p>'
-    yield f'<p id="facts">{escape(_facts(profile))}</p></header>'
+    yield f'<p id="facts">{escape(_facts(profile))}</p>'
+    audit = profile.program and profile.program.audit
+    if audit and (audit.tags or audit.report.problems):
+        yield f'<p class="{audit_page.looks_of(audit)}">{escape(audit.report.sentence)}</p>'
+        yield from audit_page.states_bar(audit)
+    yield f"</header>{_contents(profile)}"
     for found in profile.break_down():
-        yield f"<section><h2>Time by {escape(found.title)}</h2>"
-        yield from breakdown.bars(found, in_words, MEANINGS, _rates(profile, found.title))
+        yield f'<section id="time-{escape(found.title)}"><h2>Time by {escape(found.title)}</h2>'
+        yield from breakdown.bars(found, in_words, MEANINGS, _rates(profile, found.title), link=audit is not None)
         yield "</section>"
     yield from _communication(profile)
-    if profile.program:
-        yield from memory.html(profile.program.audit, profile.groupings)
+    if audit:
+        yield from memory.html(audit, profile.groupings)
+    key = next(iter(profile.keys), None)
+    if key:
+        yield from charts.roofline(profile, key)
+    yield from charts.timeline(profile, key)
     yield from _hottest(profile)
+
+
+def _contents(profile: Timing) -> str:
+    """Links to the sections that there are."""
+    names = {f"time-{key}": f"Time by {key}" for key in profile.keys[:1]}
+    names |= {"communication": "Communication"} if profile.transfers else {}
+    if audit := profile.program and profile.program.audit:
+        names |= {"memory": "Memory"} if audit.memory else {}
+        names |= {"timeline": "Timeline"} if profile.timeline else {}
+        names |= {"tags": "Tags"} if audit.tags else {}
+        names |= {"kernels": "Kernels"}
+    links = (f'<a href="#{escape(name)}">{escape(title)}</a>' for name, title in names.items())
+    return f'<nav aria-label="Sections">{" ".join(links)}</nav>'
+
+
+def _footer(profile: Timing) -> Iterator[str]:
     yield "<footer><h2>What the rows without a key are</h2><dl>"
     yield "".join(f"<dt>{escape(row.value)}</dt><dd>{escape(MEANINGS[row.value])}</dd>" for row in profile.rest)
     yield "</dl>" + "".join(f"<p>{escape(note)}</p>" for note in profile.notes) + "</footer>"

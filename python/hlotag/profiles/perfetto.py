@@ -14,11 +14,12 @@ from typing import Any
 from hlotag.profiles.program import Program
 from hlotag.profiles.trace import Device
 
-_STEPS, _INSTRUCTIONS = "steps", "instructions"
+STEPS, INSTRUCTIONS = "steps", "instructions"
+"""The names of tracks; others have those of keys. Several of one name are numbered: `instructions (2)`."""
 
 
 @dataclass
-class _Slice:
+class Slice:
     """What a track shows for some time: an instruction, or instructions of one value that follow each other.
 
     Attributes:
@@ -55,7 +56,7 @@ def events(program: Program, devices: Sequence[Device]) -> list[dict[str, Any]]:
 
 def _events(program: Program, device: Device, process: int) -> Iterator[dict[str, Any]]:
     yield _name("process_name", process, 0, device.name)
-    for thread, (track, slices) in enumerate(_tracks(program, device)):
+    for thread, (track, slices) in enumerate(list_tracks(program, device)):
         yield _name("thread_name", process, thread, track)
         yield {"ph": "M", "pid": process, "tid": thread, "name": "thread_sort_index", "args": {"sort_index": thread}}
         for each in slices:
@@ -63,13 +64,13 @@ def _events(program: Program, device: Device, process: int) -> Iterator[dict[str
             yield {"ph": "X", "pid": process, "tid": thread, "name": each.name, **span, "args": each.args}
 
 
-def _tracks(program: Program, device: Device) -> Iterator[tuple[str, list[_Slice]]]:
+def list_tracks(program: Program, device: Device) -> Iterator[tuple[str, list[Slice]]]:
     """Yields the tracks of a device, each with its name and slices."""
-    yield _STEPS, [_Slice(f"step {n}", start, end, n, {}) for n, (start, end) in enumerate(device.steps)]
+    yield STEPS, [Slice(f"step {n}", start, end, n, {}) for n, (start, end) in enumerate(device.steps)]
     shown = _list_instructions(program, device)
     lanes = sorted({lane for lane, _ in shown})
     for lane in lanes:
-        yield _numbered(_INSTRUCTIONS, lanes.index(lane), len(lanes)), [each for at, each in shown if at == lane]
+        yield _numbered(INSTRUCTIONS, lanes.index(lane), len(lanes)), [each for at, each in shown if at == lane]
     work = _Work(program, device)
     labels = {name: _labels(program, name) for name in {each.name for _, each in shown}}
     for key in program.keys:
@@ -82,7 +83,7 @@ def _numbered(track: str, number: int, count: int) -> str:
     return f"{track} ({number + 1})" if count > 1 else track
 
 
-def _list_instructions(program: Program, device: Device) -> list[tuple[int, _Slice]]:
+def _list_instructions(program: Program, device: Device) -> list[tuple[int, Slice]]:
     """The instructions that ran, by start, each with its thread or stream. Loops whose instructions have events are left out."""
     names = set(device.names)
     args = {name: _args(program, name) for name in names if not (name.startswith("\x00") or program.runs_any(name, names))}
@@ -92,7 +93,7 @@ def _list_instructions(program: Program, device: Device) -> list[tuple[int, _Sli
         if name in args:
             step = bisect.bisect_right(begins, start) - 1
             step = step if step >= 0 and start < device.steps[step][1] else -1
-            found.append((lane, _Slice(name, start, end, step, args[name] | ({"step": step} if step >= 0 else {}))))
+            found.append((lane, Slice(name, start, end, step, args[name] | ({"step": step} if step >= 0 else {}))))
     return sorted(found, key=lambda each: (each[1].start, -each[1].end))
 
 
@@ -124,15 +125,15 @@ class _Work:
         return start < end and count > 0 and self._latest[count - 1] > start
 
 
-def _join(named: Sequence[tuple[str, _Slice]], work: _Work) -> list[_Slice]:
+def _join(named: Sequence[tuple[str, Slice]], work: _Work) -> list[Slice]:
     """Joins instructions with one label, by start, that are in one step, if nothing ran between them."""
-    found: list[_Slice] = []
-    latest: dict[str, _Slice] = {}
+    found: list[Slice] = []
+    latest: dict[str, Slice] = {}
     for label, each in named:
         last = latest.get(label)
         if last is None or not last.step == each.step >= 0 or work.is_in(last.end, each.start):
             shared = {name: each.args[name] for name in ("phase", "line", "step") if name in each.args}
-            last = latest[label] = _Slice(label, each.start, each.end, each.step, {**shared, "instructions": 0, "flops": 0})
+            last = latest[label] = Slice(label, each.start, each.end, each.step, {**shared, "instructions": 0, "flops": 0})
             found.append(last)
         if last.args.get("line") != each.args.get("line"):
             last.args.pop("line", None)  # Of several lines, none is the slice's.
@@ -142,9 +143,9 @@ def _join(named: Sequence[tuple[str, _Slice]], work: _Work) -> list[_Slice]:
     return found
 
 
-def _lay_out(slices: Sequence[_Slice]) -> list[list[_Slice]]:
+def _lay_out(slices: Sequence[Slice]) -> list[list[Slice]]:
     """Puts slices, which are in order, on as few tracks as show none over another one."""
-    tracks: list[list[_Slice]] = []
+    tracks: list[list[Slice]] = []
     for each in slices:
         track = next((track for track in tracks if track[-1].end <= each.start), None)
         if track is None:

@@ -106,8 +106,25 @@ def profile(
             f"hlotag.profile needs a function, a Lowered or a Compiled, not {type(fun).__name__}; "
             "hlotag.read_profile reads a trace"
         )
+    return _run(Runner(fun, args, kwargs, by, memory=bool(memory)), by, steps, limits)
+
+
+def report(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    by: str | Sequence[str] | None = None,
+    steps: int = _STEPS,
+    limits: Limits | str | os.PathLike[str] | None = None,
+    effects: bool = True,
+) -> Profile:
+    """Profiles a function with all that a page shows: memory, and the effects of its tags. Arguments are those of `profile`."""
+    _check_steps(steps)
+    return _run(Runner(fun, args, {}, by, memory=True, effects=effects), by, steps, limits)
+
+
+def _run(runner: Runner, by: str | Sequence[str] | None, steps: int, limits: Any) -> Profile:
     found = None if limits is None else resolve_limits(limits, device_kind())
-    runner = Runner(fun, args, kwargs, by, memory=bool(memory))
     untraced = runner.measure(min(steps, _UNTRACED))
     runner.trace(steps)
     return runner.profile(by, untraced, found)

@@ -34,7 +34,7 @@ class Profile(Timing, JupyterMixin):
         return as_json.dumps(self, indent=indent)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes one self-contained HTML page: bars by value and phase, and the instructions that take most time.
+        """Writes one self-contained HTML page that answers: time, communication, memory, rates, a timeline and tags.
 
         Args:
             path: The file to write.

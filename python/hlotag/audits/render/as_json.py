@@ -8,13 +8,13 @@ from dataclasses import asdict
 from typing import Any
 
 from hlotag._util.files import read_document
-from hlotag.audits.buffers import Buffer, Memory
+from hlotag.audits.buffers import Buffer, Life, Memory
 from hlotag.audits.model import Apart, Effect, Instruction, Op, Origin, Tag, TagState, Verdict
 from hlotag.audits.report import Reported
 from hlotag.errors import Diagnostic, ParseError
 from hlotag.tagging.tags import Dropped
 
-SCHEMA = "hlotag.audit/7"
+SCHEMA = "hlotag.audit/8"
 # The fields of a `Diagnostic` that a report of an audit needs.
 _OF_REPORTS = ("severity", "message", "file", "line")
 
@@ -43,10 +43,15 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         "instructions": [instruction._asdict() for instruction in audit.instructions],
         "effects": [effect._asdict() for effect in audit.effects],
         "apart": [apart._asdict() for apart in audit.apart],
-        "memory": audit.memory and {**vars(audit.memory), "buffers": [each._asdict() for each in audit.memory.buffers]},
+        "memory": audit.memory and _memory(audit.memory),
         "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
         "reports": [{name: getattr(each, name) for name in _OF_REPORTS} for each in audit.reports],
     }
+
+
+def _memory(memory: Memory) -> dict[str, Any]:
+    lives = [{"buffer": life.buffer._asdict(), "start": life.start, "end": life.end} for life in memory.lives]
+    return {**vars(memory), "buffers": [each._asdict() for each in memory.buffers], "lives": lives}
 
 
 def _tag(tag: Tag) -> dict[str, Any]:
@@ -80,7 +85,8 @@ def _read_tag(tag: dict[str, Any], ops: list[Op]) -> Tag:
 
 
 def _read_memory(memory: dict[str, Any]) -> Memory:
-    fields: dict[str, Any] = memory | {"buffers": tuple([Buffer(**each) for each in memory["buffers"]])}
+    lives = tuple([Life(Buffer(**each["buffer"]), each["start"], each["end"]) for each in memory["lives"]])
+    fields: dict[str, Any] = memory | {"buffers": tuple([Buffer(**each) for each in memory["buffers"]]), "lives": lives}
     return Memory(**fields)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
+from urllib.parse import quote
 
 from rich import box
 from rich.table import Table
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from hlotag._text import printable
 from hlotag.audits.breakdown import Breakdown
+from hlotag.audits.grouping import OTHER_NAMES
 
 # Limit of listed values.
 _LINES = 40
@@ -93,10 +95,13 @@ def bars(
     in_words: Callable[[float], str],
     meanings: Mapping[str, str],
     notes: Mapping[str, str] | None = None,
+    *,
+    link: bool = False,
 ) -> Iterator[str]:
     """Renders a legend and a list of bars as HTML.
 
-    `meanings` say what rows of no operation are. `notes` has, by value, what stands behind the numbers.
+    `meanings` say what rows of no operation are. `notes` has, by value, what stands behind the numbers. With `link`, a value
+    leads to its tags, operations, lines and instructions in the page's list of tags.
     """
     items = (f'<li><svg viewBox="0 0 1 1"><rect class="{p}" width="1" height="1"/></svg>{p}</li>' for p in found.phases)
     yield f'<ul class="legend">{"".join(items)}</ul><ul class="bars{" noted" if notes else ""}">'
@@ -104,6 +109,7 @@ def bars(
     longest = max([*map(found.sum, found.lines), *others.values()], default=0.0)
     for value in list(found.lines)[:_LINES]:
         name = f"<code>{escape(value)}</code>" if value else f"without {escape(found.title)}"
+        name = f'<a href="#search={quote(_query(found.title, value))}">{name}</a>' if link and value else name
         note = f'<span class="note">{escape(notes.get(value, ""))}</span>' if notes else ""
         segments = {phase: found.lines[value][phase] for phase in found.phases if phase in found.lines[value]}
         numbers = _numbers(found.sum(value), total, in_words) + note
@@ -112,6 +118,11 @@ def bars(
         head = f'<span class="rest" title="{escape(meanings.get(name, ""))}">{escape(name)}</span>'
         yield f"<li>{head}{_bar({_NONE: amount}, longest, in_words)}{_numbers(amount, total, in_words)}</li>"
     yield "</ul>"
+
+
+def _query(title: str, value: str) -> str:
+    """What finds the operations of a row in the list of tags."""
+    return value if title.partition(":")[0] in OTHER_NAMES or "," in title else f"{title}={value}"
 
 
 def _hidden(found: Breakdown) -> dict[str, float]:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from rich.console import Group, RenderableType
@@ -12,15 +13,17 @@ from rich.text import Text
 
 from hlotag._text import in_bytes, printable
 from hlotag.audits.breakdown import Breakdown, break_down
-from hlotag.audits.buffers import Memory
-from hlotag.audits.grouping import Grouping, title_of
-from hlotag.audits.memory import MEANINGS
+from hlotag.audits.buffers import Life, Memory
+from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
+from hlotag.audits.memory import ADDED, MEANINGS, UNUSED
 from hlotag.audits.render import breakdown
 from hlotag.audits.render.table import WIDE, fit_rows
 from hlotag.audits.report import Reported
 
 # Limit of listed buffers.
 _BUFFERS = 10
+# Limit of rows with a colour of their own, and the size of a drawing.
+_COLOURS, _WIDTH, _HEIGHT = 10, 900, 220
 
 
 def sentence(memory: Memory) -> str:
@@ -67,7 +70,63 @@ def html(audit: Reported, by: Sequence[Grouping]) -> Iterator[str]:
     if audit.memory is None:
         return
     yield f'<section id="memory"><h2>Memory</h2><p>{escape(sentence(audit.memory))}</p>'
+    yield from _over_schedule(audit, audit.memory, by[0])
     for found in _break_down(audit, by):
-        yield f"<h3>{escape(found.title)}</h3>"
+        yield f"<h3>At the peak, by {escape(found.title)}</h3>"
         yield from breakdown.bars(found, _in_words, MEANINGS)
     yield "</section>"
+
+
+def _over_schedule(audit: Reported, memory: Memory, by: Grouping) -> Iterator[str]:
+    """A drawing of the temporary values over the schedule, those of the largest rows apart, with the peak."""
+    if not memory.lives:
+        return
+    read = make_reader(by, read_values(audit), audit.name)
+    rows = [(read(audit.ops[b.op], b.scope) or f"without {title_of(by)}") if b.op >= 0 else ADDED for b, _, _ in memory.lives]
+    weights = Counter[str]()
+    for name, life in zip(rows, memory.lives, strict=True):
+        weights[name] += life.buffer.bytes * (life.end - life.start + 1)
+    named = [name for name, _ in weights.most_common(_COLOURS)]
+    places = {name: number for number, name in enumerate(named)}
+    series = _stack(memory.lives, [places.get(name, len(named)) for name in rows], len(named) + 1)
+    last, most = max(life.end for life in memory.lives) + 1, max(map(sum, series.values()), default=0)
+    fixed = memory.bytes - sum(b.bytes for b in memory.buffers if b.op >= 0 or b.kind in (ADDED, UNUSED))
+    yield f"<p>Temporary values over the schedule, on top of {escape(in_bytes(fixed))} of arguments, outputs and constants. "
+    yield "The line is the peak. Values below a thousandth of the memory are left out.</p>"
+    names = [*named, *(["others"] if len(weights) > len(named) else [])]
+    items = (
+        f'<li><svg viewBox="0 0 1 1"><rect class="c{n}" width="1" height="1"/></svg>{escape(name)}</li>'
+        for n, name in enumerate(names)
+    )
+    yield f'<ul class="legend">{"".join(items)}</ul>'
+    yield f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT + 16}" role="img"><title>Memory over the schedule</title>'
+    for number, name in enumerate(names):
+        yield f'<path class="c{number}" d="{_area(series, number, last, most)}"><title>{escape(name)}</title></path>'
+    x = _WIDTH * memory.peak_at / last
+    yield f'<line class="peak" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_HEIGHT}"><title>{escape(memory.peak)}</title></line>'
+    yield f'<text class="tick" x="2" y="12">{escape(in_bytes(most))}</text><text class="tick" x="2" y="{_HEIGHT + 13}">0</text>'
+    yield f'<text class="tick end" x="{_WIDTH - 2}" y="{_HEIGHT + 13}">{last}</text></svg>'
+
+
+def _stack(lives: Sequence[Life], places: Sequence[int], count: int) -> dict[int, list[int]]:
+    """By position at which something changes, the bytes of each row from there on."""
+    changes: dict[int, list[int]] = {}
+    for life, place in zip(lives, places, strict=True):
+        for at, size in ((life.start, life.buffer.bytes), (life.end + 1, -life.buffer.bytes)):
+            changes.setdefault(at, [0] * count)[place] += size
+    now, found = [0] * count, {}
+    for at in sorted(changes):
+        now = [before + change for before, change in zip(now, changes[at], strict=True)]
+        found[at] = now
+    return found
+
+
+def _area(series: Mapping[int, Sequence[int]], row: int, last: int, most: int) -> str:
+    """The path of a row's area on top of those before it."""
+    lower, upper = [], []
+    for at, end in zip(series, [*list(series)[1:], last], strict=True):
+        below, above = (_HEIGHT * (1 - sum(series[at][:n]) / most) for n in (row, row + 1))
+        for x in (_WIDTH * at / last, _WIDTH * end / last):
+            lower.append(f"{x:.1f},{below:.1f}")
+            upper.append(f"{x:.1f},{above:.1f}")
+    return f"M{'L'.join([*upper, *reversed(lower)])}Z" if upper else ""

@@ -58,14 +58,26 @@ _PROBLEMS, _ROWS, _LINKS, _KERNELS = 100, 200, 12, 40
 
 def html(audit: Reported, worse: Sequence[Problem] = ()) -> str:
     """Renders the page, which begins with what is worse than a baseline."""
+    by = audit.keys or ["scope"]
+    body = [*_header(audit, worse), *memory.html(audit, by), *sections(audit, worse), *footer(audit), scripts(audit)]
+    return assemble(f"{audit.name}: what became of its tags", "\n".join(body), script=_script())
+
+
+def with_search(title: str, body: Iterable[str], audit: Reported, style: str = "") -> str:
+    """A document that ends with what its list of tags needs: `body` has the sections of an audit."""
+    return assemble(title, "\n".join([*body, scripts(audit)]), style, _script())
+
+
+def _script() -> str:
     # A function keeps the script's names private.
-    script = f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
-    lines = _source_lines(audit)
+    return f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
+
+
+def scripts(audit: Reported) -> str:
+    """The data of the list of tags, and the script that shows it."""
     # Escaped, because "<" could end the script element.
-    data = json.dumps(_data(audit, lines), separators=(",", ":")).replace("<", "\\u003c")
-    scripts = f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>'
-    body = "\n".join([*_report(audit, lines, worse), _EVERY_TAG, *_footer(audit), scripts])
-    return assemble(f"{audit.name}: what became of its tags", body, script=script)
+    data = json.dumps(_data(audit, _source_lines(audit)), separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json" id="data">{data}</script>\n<script>{_script()}</script>'
 
 
 def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
@@ -82,20 +94,35 @@ def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
 # --- The report, which needs no script -------------------------------------------------------------------------------------
 
 
-def _report(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) -> Iterator[str]:
-    problems = audit.report.problems
-    looks = "bad" if worse or any(tag.needs_attention for tag in audit.tags) else "fair" if problems else "good"
+def looks_of(audit: Reported, worse: Sequence[Problem] = ()) -> str:
+    """How the sentence of an audit looks: "good", "fair" or "bad"."""
+    if worse or any(tag.needs_attention for tag in audit.tags):
+        return "bad"
+    return "fair" if audit.report.problems else "good"
+
+
+def _header(audit: Reported, worse: Sequence[Problem]) -> Iterator[str]:
     yield f"<header><h1>{escape(audit.name)}</h1>"
-    yield f'<p id="sentence" class="{looks}">{escape(audit.report.sentence)}</p><p id="facts">{escape(facts_in_words(audit))}</p>'
+    yield f'<p id="sentence" class="{looks_of(audit, worse)}">{escape(audit.report.sentence)}</p>'
+    yield f'<p id="facts">{escape(facts_in_words(audit))}</p>{"".join(states_bar(audit))}</header>'
+
+
+def states_bar(audit: Reported) -> Iterator[str]:
+    """How many tags are in each state, as a bar and as links to the list of tags."""
     states = [state for state in TagState if audit.counts[state]]
     links = (
         f'<li><a href="#search={state}" title="{escape(state.meaning)}">{audit.counts[state]} '
         f'<span class="state {state}">{state}</span></a></li>'
         for state in states
     )
-    yield f'{_bar([(state, audit.counts[state]) for state in states])}<ul id="states">{"".join(links)}</ul></header>'
+    yield f'{_bar([(state, audit.counts[state]) for state in states])}<ul id="states">{"".join(links)}</ul>' if states else ""
+
+
+def sections(audit: Reported, worse: Sequence[Problem] = ()) -> Iterator[str]:
+    """The sections of problems, effects, tags, kernels and lines without a tag, and the list of tags, which needs the script."""
+    lines = _source_lines(audit)
     yield from _problems("worse", "Worse than the baseline", worse, audit, lines)
-    yield from _problems("problems", "Problems", problems, audit, lines)
+    yield from _problems("problems", "Problems", audit.report.problems, audit, lines)
     if effects := effects_in_words(audit):
         yield '<section id="effects"><h2>Effects</h2><dl>'
         for verdict, what, details in effects[:_ROWS]:
@@ -103,13 +130,13 @@ def _report(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) ->
             yield f"<dd>{escape(details)}</dd>"
         yield f"</dl>{_more(len(effects), _ROWS)}</section>"
     yield from _entries(audit)
-    yield from memory.html(audit, audit.keys or ["scope"])
     yield from _kernels(audit)
     if rows := list_untagged_lines(audit):
         yield '<section id="untagged"><h2>Lines without a tag</h2>'
         yield f"<details><summary>{count(len(rows), 'line')}, those with most work first</summary>"
         yield _table(UNTAGGED_COLUMNS, (map(escape, row) for row in rows[:_ROWS]))
         yield f"{_more(len(rows), _ROWS, 'hlotag audit --untagged lists all')}</details></section>"
+    yield _EVERY_TAG
 
 
 def _problems(section: str, title: str, found: Sequence[Problem], audit: Reported, lines: dict[str, str]) -> Iterator[str]:
@@ -183,7 +210,8 @@ def _more(number: int, shown: int, where: str = "audit.to_json() has all") -> st
     return f"<p>{number - shown} more are hidden; {where}.</p>" if number > shown else ""
 
 
-def _footer(audit: Reported) -> Iterator[str]:
+def footer(audit: Reported) -> Iterator[str]:
+    """What the states mean, and the notes."""
     terms = (
         f'<dt class="state {state}">{state}</dt><dd>{escape(state.meaning)}</dd>' for state in TagState if audit.counts[state]
     )

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One page that answers, and the same in a terminal."""
+
+import math
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import hlotag
+from hlotag.cli import main
+from hlotag.profiles.limits import Limits
+from hlotag.profiles.record import report
+
+LAYERS, WIDTH, ROWS = 3, 64, 256
+PROGRAM = """
+import jax, jax.numpy as jnp
+import hlotag
+
+def f(x):
+    for n in range(3):
+        with hlotag.tagged({"layer": n}):
+            x = jnp.tanh(x @ x)
+    return x.sum()
+
+def step():
+    return jax.grad(f), (jnp.ones((64, 64)),)
+
+def shapes():
+    return jax.grad(f), (jax.ShapeDtypeStruct((64, 64), jnp.float32),)
+
+def needs():
+    return f
+"""
+
+
+def loss(weights, x):
+    for n, w in enumerate(weights):
+        with hlotag.tagged({"layer": n}):
+            x = jnp.tanh(jnp.sin(x @ w))
+    return (x**2).sum()
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    limits = Limits("a device", {"f32": 1e12}, 1e11)
+    with hlotag.stage():
+        weights = [jnp.ones((WIDTH, WIDTH))] * LAYERS
+        profile = report(jax.grad(loss), (weights, jnp.ones((ROWS, WIDTH))), steps=3, limits=limits)
+    path = Path("page.html").resolve()
+    profile.to_html(path)
+    text = path.read_text()
+    path.unlink()
+    return text
+
+
+def test_a_page_has_every_section(page):
+    sections = re.findall(r'<section id="([\w-]+)"', page)
+    assert [name for name in sections if name != "untagged"] == [
+        *("time-layer", "memory", "roofline", "timeline", "hot", "tags", "kernels", "every")
+    ]
+    assert '<a href="#memory">Memory</a>' in page
+
+
+def test_a_row_leads_to_its_operations(page):
+    assert '<a href="#search=layer%3D1"><code>1</code></a>' in page
+
+
+def test_the_page_loads_nothing(page):
+    assert "default-src 'none'" in page and not re.search(r'(?:src|href)="https?:', page) and "style=" not in page
+
+
+def test_each_row_is_a_point_under_the_limits(page):
+    (drawn,) = re.findall(r'<section id="roofline">.*?</section>', page, re.DOTALL)
+    assert len(re.findall("<circle", drawn)) >= LAYERS and "a device" in drawn
+    heights = [float(y) for y in re.findall(r'<circle class="forward" cx="[\d.]+" cy="([\d.]+)"', drawn)]
+    (level,) = {float(y) for y in re.findall(r'class="limit" x1="[\d.]+" x2="[\d.]+" y1="([\d.]+)"', drawn)}
+    assert min(heights) > level  # Nothing is faster than the device.
+
+
+def test_the_timeline_has_a_track_of_the_key(page):
+    (drawn,) = re.findall(r'<section id="timeline">.*?</section>', page, re.DOTALL)
+    assert re.search(r">layer<", drawn) and {"c0", "c1", "c2"} <= set(re.findall(r'<rect class="(c\d)" x', drawn))
+
+
+def test_memory_over_the_schedule_has_its_peak_where_the_table_has_it():
+    with hlotag.stage():
+        weights = [jnp.ones((WIDTH, WIDTH))] * LAYERS
+        memory = hlotag.audit(jax.grad(loss), weights, jnp.ones((ROWS, WIDTH)), memory=True, effects=False).memory
+    assert memory and memory.lives
+    last = max(life.end for life in memory.lives)
+    live = [sum(each.buffer.bytes for each in memory.lives if each.start <= at <= each.end) for at in range(last + 1)]
+    at_peak = sum(buffer.bytes for buffer in memory.buffers if buffer.op >= 0)
+    assert live[memory.peak_at] == pytest.approx(at_peak, rel=0.01) and max(live) == pytest.approx(live[memory.peak_at], rel=0.01)
+    value = 4 * ROWS * WIDTH
+    assert at_peak >= LAYERS * value and math.isclose(at_peak % value, 0, abs_tol=value / 4)  # Each layer's value is kept.
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(PROGRAM)
+
+
+def test_a_terminal_has_the_answer_in_24_lines(folder, capsys):
+    assert main(["report", "train.py:step", "--steps", "2", "-o", "r.html"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80 and lines[-1] == "Page: r.html"
+    assert lines[0].startswith("A step of jit_f takes ") and any(line.startswith("The program needs ") for line in lines)
+    assert '<section id="timeline">' in Path("r.html").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["train.py:shapes"], ["train.py:step", "--no-run"]], ids=" ".join)
+def test_what_does_not_run_has_no_time(arguments, folder, capsys):
+    assert main(["report", *arguments, "-o", "r.html"]) == 0
+    assert "takes" not in capsys.readouterr().out
+    text = Path("r.html").read_text()
+    assert '<section id="memory">' in text and '<section id="timeline">' not in text
+
+
+def test_errors_name_what_to_do(folder, capsys):
+    assert main(["report", "module.mlir"]) == 2
+    assert "module.mlir: expected a program such as train.py:step" in capsys.readouterr().err
+    assert main(["report", "train.py:step", "--no-run", "-o", "no/r.html"]) == 2
+    assert "no/r.html" in capsys.readouterr().err
