@@ -108,6 +108,18 @@ def test_more_steps_make_a_comparison_of_two_times_surer():
     assert margins == sorted(margins, reverse=True) and margins[0] > 1.5 * margins[-1]
 
 
+def test_what_was_written_is_read_back_with_its_methods(tmp_path):
+    audit, profile = hlotag.audit(layers, X, memory=True, effects=False), hlotag.profiles.Profile(**vars(timing(**LAYERS)))
+    for name, each in (("a.json", audit), ("p.json", profile)):
+        (tmp_path / name).write_text(each.to_json())
+    again, timed = hlotag.read_audit(tmp_path / "a.json"), hlotag.read_profile(tmp_path / "p.json")
+    assert (again.to_json(), str(timed)) == (audit.to_json(), str(profile))
+    (outcome,) = hlotag.compare({"before": audit, "now": again}).outcomes
+    assert outcome.verdict == "the same"
+    with pytest.raises(ArgumentError, match="read without further arguments"):
+        hlotag.read_profile(tmp_path / "p.json", by="layer")
+
+
 def test_an_audit_and_a_profile_are_not_compared():
     audit = hlotag.audit(lambda x: x, X)
     with pytest.raises(ArgumentError, match="'a' is an audit and 'b' is a profile"):

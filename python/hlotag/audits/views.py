@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.jupyter import JupyterMixin
@@ -68,3 +70,27 @@ class Audit(Reported, JupyterMixin):
         counts = ", ".join(f"{self.counts[state]} {state}" for state in sorted(self.counts, key=RANK.__getitem__))
         ops = len({tag.op.id for tag in self.tags})
         return f"<Audit of {printable(self.name)}: {len(self.tags)} tags on {ops} operations; {counts or 'none'}>"
+
+
+def read_audit(path: str | os.PathLike[str]) -> Audit:
+    """Reads an audit that `Audit.to_json` or `hlotag audit --json` wrote.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The audit.
+
+    Raises:
+        ParseError: The file is no audit, is incomplete, or is of another version.
+        OSError: The file cannot be read.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> audit = hlotag.audit(lambda x: x + 1, jnp.ones(4))
+        >>> _ = Path("a.json").write_text(audit.to_json())
+        >>> hlotag.read_audit("a.json").name == audit.name
+        True
+    """
+    found = as_json.loads(Path(path).read_text(encoding="utf-8"), os.fspath(path))
+    return Audit(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})

@@ -152,18 +152,18 @@ def _compare_saved(args: argparse.Namespace) -> Comparison:
     saved = {}
     for name in args.programs:
         named, _, file = name.rpartition("=")
-        saved[named or Path(file).stem if (named or Path(file).stem) not in saved else file] = read_saved(file)
+        saved[named or Path(file).stem if (named or Path(file).stem) not in saved else file] = _read_saved(file)
     return compare(saved, by=args.by, visible=args.visible)
 
 
-def read_saved(file: str) -> Any:
+def _read_saved(file: str) -> Any:
     """Reads the JSON of an audit or a profile. Raises ParseError for anything else."""
-    from hlotag.audits.render import as_json as audit_json
-    from hlotag.profiles import as_json as profile_json
+    from hlotag.audits.views import read_audit
+    from hlotag.profiles.record import read_profile
 
-    text = Path(file).read_text(encoding="utf-8")
-    is_profile = '"hlotag.profile/' in text[:200]
-    return (profile_json if is_profile else audit_json).loads(text, file)
+    with Path(file).open(encoding="utf-8") as text:
+        is_profile = '"hlotag.profile/' in text.read(200)
+    return read_profile(file) if is_profile else read_audit(file)
 
 
 def _compare_programs(args: argparse.Namespace) -> Comparison:

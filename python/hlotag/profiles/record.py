@@ -26,6 +26,7 @@ from hlotag.audits.render import as_json
 from hlotag.audits.report import OFF, Reported
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, HlotagError
+from hlotag.profiles import as_json as profile_json
 from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.limits import Limits, device_kind, find_limits, resolve_limits
@@ -143,12 +144,12 @@ def read_profile(
     module: str | None = None,
     limits: Limits | str | os.PathLike[str] | None = None,
 ) -> Profile:
-    """Reads a trace that JAX's profiler made elsewhere.
+    """Reads a trace that JAX's profiler made elsewhere, or the JSON that `Profile.to_json` wrote.
 
     Slow first steps are left out. A step is what `StepTraceAnnotation` marks, else a run of the program.
 
     Args:
-        path: The folder or `.xplane.pb` file of the trace.
+        path: The folder or `.xplane.pb` file of the trace; or a file `.json`, which needs no other argument.
         audit: The audit of the traced program, or the file of its JSON. Without one, the trace's own module says what each
             instruction computes: by its scope, line and tags, and not by those of operations that XLA merged with others.
         by: As for `hlotag.profile`.
@@ -176,6 +177,10 @@ def read_profile(
         >>> profile.name
         'jit__lambda'
     """
+    if Path(path).suffix == ".json":
+        if any(each is not None for each in (audit, by, module, limits)):
+            raise ArgumentError(f"{path} is a profile that was made before: it is read without further arguments")
+        return Profile(**vars(profile_json.loads(Path(path).read_text(encoding="utf-8"), os.fspath(path))))
     if audit is not None and module is not None:
         raise ArgumentError(f"module={module!r} goes without an audit, which names the program")
     if audit is not None and not isinstance(audit, Reported):
