@@ -125,3 +125,24 @@ def test_errors_name_what_to_do(folder, capsys):
     assert "module.mlir: expected a program such as train.py:step" in capsys.readouterr().err
     assert main(["report", "train.py:step", "--no-run", "-o", "no/r.html"]) == 2
     assert "no/r.html" in capsys.readouterr().err
+
+
+def train(sizes):
+    step = jax.jit(lambda weights, x: hlotag.tag(jnp.tanh(x @ weights["w"]), {"layer": "1"}))
+    for size in sizes:
+        for _ in range(2):
+            step({"w": jnp.ones((64, 64))}, jnp.ones((size, 64))).block_until_ready()
+
+
+@pytest.mark.parametrize("block", [hlotag.auditing, hlotag.profiling], ids=["auditing", "profiling"])
+def test_an_index_says_why_a_program_was_compiled_again(block, tmp_path):
+    with block(folder=tmp_path / "run"):
+        train([8, 16])
+    index = (tmp_path / "run" / "index.html").read_text()
+    rows = re.findall(r'<a href="([^"]+)"><code>(jit__lambda\w*)</code></a>', index)
+    assert {name for _, name in rows} == {"jit__lambda", "jit__lambda_2"}
+    assert "x: f32[16,64], before f32[8,64]" in index and "weights[&#x27;w&#x27;]: f32[64,64]" in index
+    assert ("<th" in index and ">runs</th>" in index) is (block is hlotag.profiling)
+    for file, name in rows:
+        assert "layer=1" in (tmp_path / "run" / file).read_text()
+        assert hlotag.read_audit(tmp_path / "run" / file.replace(".html", ".json")).name == name

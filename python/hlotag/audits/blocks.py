@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
 from hlotag._util.arguments import check_flag
 from hlotag.audits import program
 from hlotag.audits.collect import compile_and_audit, prepared, recording
+from hlotag.audits.compilations import Compilation, Compilations, Entry, list_arguments, write_index
 from hlotag.audits.views import Audit
 from hlotag.errors import HlotagError
 from hlotag.lowering import hlo_stage, staging
@@ -29,7 +33,7 @@ _Compiled = Callable[["ir.Module", Mapping[str, Any]], Any]
 
 
 @contextmanager
-def auditing(*, memory: bool = False) -> Iterator[list[Audit]]:
+def auditing(*, memory: bool = False, folder: str | os.PathLike[str] | None = None) -> Iterator[list[Audit]]:
     """Audits every program that is compiled in a block: what a library's own training loop runs, say.
 
     In the block, programs are traced and compiled anew, in the active stage, or in that of `hlotag.enable()` if none is. The
@@ -37,6 +41,8 @@ def auditing(*, memory: bool = False) -> Iterator[list[Audit]]:
 
     Args:
         memory: As for `hlotag.audit`.
+        folder: Where to write `index.html`: every program with its compile time, the state of its tags, and how its arguments
+            differ from those of the last program of its name; and a page and the JSON of each.
 
     Yields:
         A list, which has the audits when the block has ended, that of most work first. Effects have no verdicts: for these,
@@ -53,26 +59,43 @@ def auditing(*, memory: bool = False) -> Iterator[list[Audit]]:
     """
     check_flag("memory=", memory)
     audits: list[Audit] = []
-    with observing(audits.append, memory=memory):
+    compilations = Compilations()
+    with observing(compilations.add, memory=memory):
         yield audits
-    audits.sort(key=lambda audit: -sum(each.effort * each.runs for each in audit.instructions))
+    audits += sorted((each.audit for each in compilations.found), key=lambda audit: -_work(audit))
+    if folder is not None:
+        entries = [Entry(each) for each in sorted(compilations.found, key=lambda each: -_work(each.audit))]
+        write_index(Path(folder), entries, lambda entry, path: entry.compilation.audit.to_html(path))
+
+
+def _work(audit: Audit) -> int:
+    return sum(each.effort * each.runs for each in audit.instructions)
 
 
 @contextmanager
 def observing(
-    found: Callable[[Audit], None], *, memory: bool = False, options: Mapping[str, Mapping[str, Any]] | None = None
+    found: Callable[[Compilation], None], *, memory: bool = False, options: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Iterator[None]:
     """A block in which programs are traced, lowered and compiled anew, and audited.
 
-    `found` gets each audit. `options` are further options of the compiler, by JAX's name of a platform.
+    `found` gets each program. `options` are further options of the compiler, by JAX's name of a platform.
     """
     names: Counter[str] = Counter()
 
     def observe(module: ir.Module, platform: str, compiled: _Compiled) -> Any:
         further = (options or {}).get(platform, {})
-        audit, executable = _audit(module, platform, lambda other, own: compiled(other, {**own, **further}), names, memory=memory)
+        arguments, seconds = list_arguments(module), 0.0
+
+        def compile_timed(other: ir.Module, own: Mapping[str, Any]) -> Any:
+            nonlocal seconds
+            start = time.perf_counter()
+            made = compiled(other, {**own, **further})
+            seconds += time.perf_counter() - start
+            return made
+
+        audit, executable = _audit(module, platform, compile_timed, names, memory=memory)
         if audit is not None:
-            found(audit)
+            found(Compilation(audit, seconds, arguments))
         return executable
 
     with (

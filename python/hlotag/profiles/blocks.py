@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from rich.text import Text
 from hlotag._text import count, printable
 from hlotag._util.progress import step
 from hlotag.audits.blocks import observing
+from hlotag.audits.compilations import Compilation, Compilations, Entry, write_index
 from hlotag.audits.grouping import Grouping
 from hlotag.audits.render.table import plain_text
 from hlotag.audits.views import Audit
@@ -92,7 +94,7 @@ def _seconds(profile: Profile) -> float:
 
 
 @contextmanager
-def profiling(by: Grouping | None = None) -> Iterator[Profiles]:
+def profiling(by: Grouping | None = None, *, folder: str | os.PathLike[str] | None = None) -> Iterator[Profiles]:
     """Profiles every program that is compiled and runs in a block: what a library's own training loop runs, say.
 
     In the block, programs are traced and compiled anew, as for `hlotag.auditing`, and each runs as often as without it. A trace
@@ -100,6 +102,8 @@ def profiling(by: Grouping | None = None) -> Iterator[Profiles]:
 
     Args:
         by: As for `hlotag.profile`. A program without such a key has no rows of it.
+        folder: Where to write `index.html`, as for `hlotag.auditing`, with how often and how long each program ran; and a page of
+            each, with time for those that are profiled.
 
     Yields:
         The profiles, which are there when the block has ended.
@@ -118,22 +122,41 @@ def profiling(by: Grouping | None = None) -> Iterator[Profiles]:
         >>> [len(each.steps) for each in profiles.programs if "layer" in {row.key for row in each.rows}]
         [3]
     """
-    found, audits = Profiles(), list[Audit]()
-    with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
-        with tracing(folder):
-            with observing(audits.append, options=OPTIONS):
+    found, compilations = Profiles(), Compilations()
+    with tempfile.TemporaryDirectory(prefix="hlotag-") as traced:
+        with tracing(traced):
+            with observing(compilations.add, options=OPTIONS):
                 yield found
             _wait_for_programs()
         with step("reading the trace"):
-            file = trace.find(Path(folder))
+            file = trace.find(Path(traced))
             names = dict.fromkeys(trace.split_name(each)[0] for each in trace.list_programs(file))
             ran = [name for name in names if name != f"jit_{_after_others.__name__}"]
-            compiled = {audit.name: audit for audit in audits}
+            compiled = {each.audit.name: each.audit for each in compilations.found}
             known = [name for name in ran if name in compiled]
             found.programs = [_profile(compiled[name], file, by) for name in known[:_PROFILED]]
     found.programs.sort(key=lambda each: -_seconds(each))
     found.smaller = tuple(known[_PROFILED:])
     found.not_compiled = tuple(name for name in ran if name not in compiled)
+    if folder is not None:
+        _write_folder(Path(folder), compilations, {each.name: each for each in found.programs}, ran)
+
+
+def _write_folder(folder: Path, compilations: Compilations, profiles: Mapping[str, Profile], ran: Sequence[str]) -> None:
+    """Writes the index of a run, those with most time first, and a page of each program."""
+
+    def entry(each: Compilation) -> Entry:
+        profile = profiles.get(each.audit.name)
+        if profile is not None:
+            return Entry(each, len(profile.steps), _seconds(profile))
+        return Entry(each, None if each.audit.name in ran else 0)
+
+    def write_page(each: Entry, path: Path) -> None:
+        name = each.compilation.audit.name
+        (profiles.get(name) or each.compilation.audit).to_html(path)
+
+    entries = sorted(map(entry, compilations.found), key=lambda each: (-(each.seconds or 0.0), -each.compilation.seconds))
+    write_index(folder, entries, write_page)
 
 
 def _after_others(x: jax.Array) -> jax.Array:
