@@ -46,7 +46,7 @@ def _body(profile: Timing) -> Iterator[str]:
     yield from _communication(profile)
     if audit:
         yield from memory.html(audit, profile.groupings)
-    key = next(iter(profile.keys), None)
+    key = max(profile.keys, key=lambda key: len(profile.rates(key)), default=None)  # The one that tells most apart.
     if key:
         yield from charts.roofline(profile, key)
     yield from charts.timeline(profile, key)
