@@ -89,6 +89,7 @@ def add_to(commands: terminal.Commands) -> None:
         metavar="NAME=SIZE",
         help="the size of a symbolic dimension of an export, b=8; may be repeated",
     )
+    add = parser.add_argument_group("report").add_argument
     add("--tags", action="store_true", help="list every tag: phase, operation, line, state, instruction and work")
     add(
         "--instructions",
@@ -114,12 +115,14 @@ def add_to(commands: terminal.Commands) -> None:
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     """Adds the flags for the compilation, conditions and files."""
-    add = parser.add_argument
+    add = parser.add_argument_group("compile").add_argument
     add("--no-effects", action="store_true", help="do not compile the program without its tags, to compare effects")
     add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
     add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
+    add = parser.add_argument_group("fail").add_argument
     add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
     add("--baseline", metavar="FILE", help="exit with status 1 if a problem is worse than in this audit, written by --json")
+    add = parser.add_argument_group("output").add_argument
     add("--json", metavar="FILE", help="write the audit as JSON; '-' is standard output, instead of the table")
     add("--html", metavar="FILE", help="write the report as a page for a browser")
     add("--sarif", metavar="FILE", help="write the problems, or the worse ones, as SARIF, which code hosts show at source lines")

@@ -85,10 +85,11 @@ def add_to(commands: terminal.Commands) -> None:
     how.add_argument("--seconds", type=float, default=60.0, metavar="S", help="limit of the time of rounds (default: 60)")
     how.add_argument("--no-effects", action="store_true", help="do not compile without the tags to see what these changed")
     how.add_argument("--one-process", action="store_true", help="run all variants in one process, as a TPU needs")
-    out = parser.add_argument_group("output")
-    out.add_argument(
+    fail = parser.add_argument_group("fail")
+    fail.add_argument(
         "--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated"
     )
+    out = parser.add_argument_group("output")
     out.add_argument("--json", metavar="FILE", help="write the comparison as JSON; '-' is standard output, instead of the table")
     out.add_argument("--html", metavar="FILE", help="write the comparison as a page for a browser")
     out.add_argument("--resume", metavar="FILE", help="keep the JSON of what is done in this file, and go on from it")

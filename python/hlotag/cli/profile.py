@@ -55,6 +55,7 @@ def add_to(commands: terminal.Commands) -> None:
         help="the audit of the traced program, which hlotag audit --json wrote; else the trace's module",
     )
     add("--module", metavar="NAME", help="the traced program, jit_step; by default the one with most time")
+    add = parser.add_argument_group("report").add_argument
     add("--steps", type=int, default=10, metavar="N", help="how many calls are traced (default: 10)")
     add(
         "--by",
@@ -68,8 +69,10 @@ def add_to(commands: terminal.Commands) -> None:
         help="what the device can do, for shares of it: measure, a kind of device, or a TOML file (default: published figures)",
     )
     add("--memory", action="store_true", help="say what is in memory at the program's peak, too")
+    add = parser.add_argument_group("fail").add_argument
     add("--baseline", metavar="FILE", help="exit with status 1 if something is slower than in this profile, written by --json")
     terminal.add_moved(parser, "--against", "PROGRAM", "hlotag compare {0} {program}")
+    add = parser.add_argument_group("output").add_argument
     add("--json", metavar="FILE", help="write the profile as JSON; '-' is standard output, instead of the table")
     add("--html", metavar="FILE", help="write the profile as a page for a browser")
     add("--perfetto", metavar="FILE", help="write a timeline with a track for each key, for https://ui.perfetto.dev")
