@@ -26,7 +26,7 @@ def audited():
         if name not in found:
             function, arguments = PROGRAMS[name]()
             with hlotag.stage():
-                found[name] = audit_and_compile(function, arguments, {}, options=OPTIONS)
+                found[name] = audit_and_compile(function, arguments, {}, lambda platform: OPTIONS.get(platform, {}))
         return found[name]
 
     return audit
