@@ -16,7 +16,7 @@ from time_truth import part
 Program = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def _weights(*shape: int, seed: int = 0, dtype: Any = jnp.float32) -> jax.Array:
+def random(*shape: int, seed: int = 0, dtype: Any = jnp.float32) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).normal(0, 0.05, shape), dtype)
 
 
@@ -35,7 +35,7 @@ def _attention(w: dict[str, jax.Array], x: jax.Array, key: jax.Array | None = No
 
 def _block_weights(d: int, seed: int) -> dict[str, jax.Array]:
     names = {"q": (d, d), "k": (d, d), "v": (d, d), "o": (d, d), "up": (d, 4 * d), "down": (4 * d, d)}
-    return {name: _weights(*shape, seed=seed + n) for n, (name, shape) in enumerate(names.items())}
+    return {name: random(*shape, seed=seed + n) for n, (name, shape) in enumerate(names.items())}
 
 
 def _norm(x: jax.Array) -> jax.Array:
@@ -59,7 +59,7 @@ def transformer() -> Program:
             x = _block(w, x)
         return (x**2).mean()
 
-    return jax.grad(loss), ([_block_weights(64, n * 10) for n in range(2)], _weights(8, 128, 64))
+    return jax.grad(loss), ([_block_weights(64, n * 10) for n in range(2)], random(8, 128, 64))
 
 
 def scanned() -> Program:
@@ -68,7 +68,7 @@ def scanned() -> Program:
         return (lax.scan(body, x, ws)[0] ** 2).mean()
 
     ws = jax.tree.map(lambda *w: jnp.stack(w), *[_block_weights(64, n * 10) for n in range(3)])
-    return jax.grad(loss), (ws, _weights(8, 128, 64))
+    return jax.grad(loss), (ws, random(8, 128, 64))
 
 
 def convolutions() -> Program:
@@ -85,14 +85,14 @@ def convolutions() -> Program:
         with part("head"):
             return (x.mean((1, 2)) ** 2).sum()
 
-    return jax.grad(loss), ([_weights(3, 3, 8, 16), _weights(3, 3, 16, 16, seed=1)], _weights(8, 32, 32, 8, seed=2))
+    return jax.grad(loss), ([random(3, 3, 8, 16), random(3, 3, 16, 16, seed=1)], random(8, 32, 32, 8, seed=2))
 
 
 def dropout() -> Program:
     def loss(w: dict[str, jax.Array], x: jax.Array, key: jax.Array) -> jax.Array:
         return (_attention(w, x, key) ** 2).mean()
 
-    return jax.grad(loss), (_block_weights(64, 0), _weights(8, 128, 64), jax.random.key(0))
+    return jax.grad(loss), (_block_weights(64, 0), random(8, 128, 64), jax.random.key(0))
 
 
 def bfloat16() -> Program:
@@ -109,8 +109,8 @@ def bfloat16() -> Program:
             ms = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, ms, grads)
             return jax.tree.map(lambda w, m: w - 0.1 * m / (jnp.abs(m) + 1e-3), ws, ms), ms
 
-    ws = [_weights(256, 256, seed=n) for n in range(3)]
-    return step, (ws, [0 * w for w in ws], _weights(32, 256, dtype=jnp.bfloat16))
+    ws = [random(256, 256, seed=n) for n in range(3)]
+    return step, (ws, [0 * w for w in ws], random(32, 256, dtype=jnp.bfloat16))
 
 
 def loops() -> Program:
@@ -122,7 +122,7 @@ def loops() -> Program:
         with part("product"):
             return a @ a + z.sum()
 
-    return step, (_weights(1024), _weights(128, 128))
+    return step, (random(1024), random(128, 128))
 
 
 def moved() -> Program:
@@ -132,7 +132,7 @@ def moved() -> Program:
         with part("act"):
             return jnp.sin(jnp.cos(y)).transpose(0, 2, 1), y
 
-    return step, (_weights(8, 256, 16), _weights(16, 512))
+    return step, (random(8, 256, 16), random(16, 512))
 
 
 def experts() -> Program:
@@ -148,8 +148,8 @@ def experts() -> Program:
             return (made.sum(0) ** 2).mean()
 
     return jax.grad(loss), (
-        {"gate": _weights(64, 4), "in": _weights(4, 64, 128, seed=1), "out": _weights(4, 128, 64, seed=2)},
-        _weights(256, 64, seed=3),
+        {"gate": random(64, 4), "in": random(4, 64, 128, seed=1), "out": random(4, 128, 64, seed=2)},
+        random(256, 64, seed=3),
     )
 
 
@@ -166,7 +166,7 @@ def embedding() -> Program:
         with part("loss"):
             return -jax.nn.log_softmax(logits)[:, 0].mean()
 
-    return jax.grad(loss, argnums=(0, 1)), (_weights(4096, 128), _weights(128, 256, seed=1), jnp.arange(512))
+    return jax.grad(loss, argnums=(0, 1)), (random(4096, 128), random(128, 256, seed=1), jnp.arange(512))
 
 
 def state_space() -> Program:
@@ -183,7 +183,7 @@ def state_space() -> Program:
         with part("out"):
             return ((s @ w["out"]) ** 2).mean()
 
-    return jax.grad(loss), ({"in": _weights(32, 64), "out": _weights(64, 32, seed=1)}, _weights(4, 256, 32, seed=2))
+    return jax.grad(loss), ({"in": random(32, 64), "out": random(64, 32, seed=1)}, random(4, 256, 32, seed=2))
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
