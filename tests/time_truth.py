@@ -20,6 +20,7 @@ import jax
 from jax.profiler import ProfileData
 
 import hlotag
+from time_costs import cost_of, product_cost, reduction_cost
 
 _PART = re.compile(r"\bpart_(\w+?)\b")
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.-]+) .*\{$")
@@ -29,6 +30,7 @@ _NOTHING = {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "a
 # In a fusion, these only choose which element is read.
 _RENUMBERS = {"broadcast", "reshape", "reverse", "slice", "transpose"}
 _COLLECTIVES = {"all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter"}
+_YNN = '"kind":"__ynn_fusion"'
 _RUNS_OTHERS = {"fusion", "while", "call", "conditional"}
 
 
@@ -173,38 +175,60 @@ def _place(op_name: str, *, differentiates: bool) -> Place | None:
     return (parts[-1] if parts else "", phase)
 
 
+def cost_of_run(module: Module, instruction: Text, *, is_ynn: bool) -> float:
+    """The time of an instruction beside others in its event: its work times what its opcode costs here.
+
+    By definition, opcodes and platforms that `time_costs` does not measure cost as much as an addition.
+    """
+    opcode = instruction.opcode
+    work = work_of(module, instruction)
+    if jax.default_backend() != "cpu" or not work:
+        return work
+    if opcode == "dot":
+        return work * product_cost()
+    if opcode == "reduce":
+        operand = module.instructions[instruction.operands[0]]
+        reduced = _numbers(instruction.rest, "dimensions")
+        length = math.prod(operand.dimensions[axis] for axis in reduced)
+        return work * reduction_cost(length, is_minor=len(operand.dimensions) - 1 in reduced, is_ynn=is_ynn)
+    return work * cost_of(opcode, is_ynn=is_ynn)
+
+
 def shares_of(module: Module, name: str) -> dict[Place, float] | None:
-    """How the time of an event divides among parts and phases, by the work of the instructions in it.
+    """How the time of an event divides among parts and phases, by the costs of the instructions in it.
 
     Instructions without a name have the rest of it. None if names do not tell: XLA made all of the event, or inlined a function
     and lost the names of its callers.
     """
     differentiates = any("transpose(" in each.op_name for each in module.instructions.values())
+    event = module.instructions[name]
+    inside = list(_inside(module, event, 1.0, is_ynn=False))
+    computing = [run for run in inside if event.opcode != "fusion" or run[0].opcode not in _RENUMBERS]
+    if not any(work_of(module, each) for each, *_ in computing):  # A fusion of moves takes the time of the moves.
+        computing = inside
     found: Counter[Place | None] = Counter()
     nameless = 0.0
-    is_fusion = module.instructions[name].opcode == "fusion"
-
-    def add(instruction: Text, times: float) -> None:
-        nonlocal nameless
-        if instruction.opcode in _RUNS_OTHERS:
-            for computation in instruction.called:
-                for inner in module.computations[computation]:
-                    add(inner, times * _trips(instruction))
-        elif not (instruction.opcode in _RENUMBERS and is_fusion):
-            work = work_of(module, instruction) * times
-            if instruction.op_name:
-                found[_place(instruction.op_name, differentiates=differentiates)] += work
-            else:
-                nameless += work
-
-    add(module.instructions[name], 1.0)
-    if not any(found.values()):  # A fusion of moves.
-        is_fusion, nameless = False, 0.0
-        add(module.instructions[name], 1.0)
+    for each, times, is_ynn in computing:
+        cost = cost_of_run(module, each, is_ynn=is_ynn) * times
+        if each.op_name:
+            found[_place(each.op_name, differentiates=differentiates)] += cost
+        else:
+            nameless += cost
     total = sum(found.values()) + nameless
     if not any(found.values()) or found[None]:
         return None
-    return {place: work / total for place, work in found.items() if place}
+    return {place: cost / total for place, cost in found.items() if place}
+
+
+def _inside(module: Module, instruction: Text, times: float, *, is_ynn: bool) -> Iterator[tuple[Text, float, bool]]:
+    """The instructions that an event runs, how often, and whether YNNPACK does."""
+    if instruction.opcode not in _RUNS_OTHERS:
+        yield instruction, times, is_ynn
+        return
+    is_ynn = is_ynn or _YNN in instruction.rest
+    for computation in instruction.called:
+        for inner in module.computations[computation]:
+            yield from _inside(module, inner, times * _trips(instruction), is_ynn=is_ynn)
 
 
 @dataclass

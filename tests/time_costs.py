@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long does an opcode take for an element here and now? The truth's own measurement; it uses nothing of hlotag.
+
+XLA's CPU compiler has two code generators for fusions: LLVM loops, and YNNPACK for reductions and what they read. Their costs of
+`sine` differ tenfold, so each is measured.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+_SIZE = 64  # of a square matrix: it stays in the first cache, and one thread computes it
+_SHORT, _LONG = 4, 20  # links of a chain
+_SUMMED = 4096  # elements of the shorter sum
+_RUNS = 300
+
+_Chained = Callable[[jax.Array], jax.Array]
+_OPCODES: dict[str, _Chained] = {
+    "atan2": lambda x: lax.atan2(x, x + 1),
+    "cbrt": lax.cbrt,
+    "ceil": lax.ceil,
+    "cosine": lax.cos,
+    "divide": lambda x: 1.5 / x,
+    "erf": lax.erf,
+    "exponential": lax.exp,
+    "exponential-minus-one": lax.expm1,
+    "floor": lax.floor,
+    "log": lax.log,
+    "log-plus-one": lax.log1p,
+    "logistic": lax.logistic,
+    "maximum": lambda x: lax.max(x, 0.7),
+    "minimum": lambda x: lax.min(x, 1.3),
+    "power": lambda x: lax.pow(x, x),
+    "remainder": lambda x: lax.rem(x, 0.9),
+    "rsqrt": lax.rsqrt,
+    "sine": lax.sin,
+    "sqrt": lax.sqrt,
+    "tan": lax.tan,
+    "tanh": lax.tanh,
+}
+
+
+def _back(x: jax.Array) -> jax.Array:
+    """Brings a result back to values around 1, for which no function is special."""
+    return x * 0.1 + 1.0
+
+
+@cache
+def simple_seconds(*, is_ynn: bool) -> float:
+    """The seconds of a multiplication or an addition of the matrix."""
+    links = 8
+    return _slope(lambda x: functools.reduce(lambda x, _: _back(x), range(links), x), is_ynn=is_ynn) / links / 2
+
+
+@cache
+def cost_of(opcode: str, *, is_ynn: bool) -> float:
+    """The time of an opcode for an element in units of `multiply` and `add`, by one code generator. Not below 0."""
+    if opcode not in _OPCODES:
+        return 1.0
+    chained, simple = _OPCODES[opcode], simple_seconds(is_ynn=is_ynn)
+    return max(0.0, _slope(lambda x: _back(chained(x)), is_ynn=is_ynn) / simple - 2)
+
+
+@cache
+def product_cost() -> float:
+    """The time of a flop of a product of matrices."""
+    links = _slope(lambda x: _back(x @ x), is_ynn=False) - _slope(_back, is_ynn=False)
+    return links / (2 * _SIZE) / simple_seconds(is_ynn=False)
+
+
+@cache
+def reduction_cost(length: int, *, is_minor: bool, is_ynn: bool) -> float:
+    """The time of an element that is summed with others: `length` together, along the minor dimension or across it.
+
+    YNNPACK sums floats, and LLVM loops integers.
+    """
+    count = max(1, _SUMMED // length)
+    function = jax.jit(lambda x: x.sum(int(is_minor)))
+
+    def seconds(count: int) -> float:
+        return _best(function, jnp.ones((count, length) if is_minor else (length, count), "float32" if is_ynn else "int32"))
+
+    return (seconds(4 * count) - seconds(count)) / (3 * count * length) / (simple_seconds(is_ynn=is_ynn) / _SIZE**2)
+
+
+def _slope(chained: _Chained, *, is_ynn: bool) -> float:
+    """The seconds that one more link of a chain takes for the matrix."""
+
+    def chain(count: int) -> Callable[[jax.Array], jax.Array]:
+        def run(x: jax.Array) -> jax.Array:
+            for _ in range(count):
+                x = chained(x)
+            return x.sum(-1) if is_ynn else x
+
+        return jax.jit(run)
+
+    x = jnp.linspace(0.8, 1.2, _SIZE * _SIZE).reshape(_SIZE, _SIZE)
+    short, long = (_best(chain(count), x) for count in (_SHORT, _LONG))
+    return (long - short) / (_LONG - _SHORT)
+
+
+def _best(function: Callable[[jax.Array], jax.Array], x: jax.Array) -> float:
+    jax.block_until_ready(function(x))
+    found = []
+    for _ in range(_RUNS):
+        start = time.perf_counter()
+        jax.block_until_ready(function(x))
+        found.append(time.perf_counter() - start)
+    return min(found)
