@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long does XLA's CPU code take for an element of each opcode? The table of `hlotag.hlo.weights`.
 
-The unit is an element of a simple operation: the mean of an addition, a subtraction, a product and a maximum in one loop.
-
+The unit is an element of a simple operation: the mean of an addition, a subtraction, a product and a maximum in one loop. The
+last column is that of `float32` in fusions that YNNPACK computes: sums, and what they read.
 
 python benchmarks/weights.py [--types float32 float64]
 """
@@ -18,7 +18,7 @@ from jax import lax
 
 _ELEMENTS, _CHAIN = 4096, 4  # values that stay in the first cache; operations after each other
 _WIDTH = 64  # of a matrix with these elements
-_SECONDS, _BEST_OF = 0.02, 7
+_SECONDS, _BEST_OF = 0.002, 40
 
 # Each keeps values between about 0.3 and 3, so that none is special.
 UNARY = {
@@ -84,14 +84,17 @@ def _once(run, x, y) -> float:
     return time.perf_counter() - start
 
 
-def measure(dtype) -> dict[str, float]:
+def measure(dtype, *, is_ynn: bool = False) -> dict[str, float]:
     """By opcode, the time of an element as a multiple of that of a simple operation."""
     x, y = jnp.linspace(1.1, 1.9, _ELEMENTS, dtype=dtype), jnp.linspace(0.6, 0.9, _ELEMENTS, dtype=dtype)
 
     def chain(step, count):
         def body(x, y):
+            start = x
             for _ in range(count):
                 x = step(x, y)
+            if is_ynn:
+                return start + 1e-6 * jnp.repeat(lax.reduce_sum(_square(x), axes=(1,)), _WIDTH)
             return lax.max(x, y)
 
         return body
@@ -105,9 +108,20 @@ def measure(dtype) -> dict[str, float]:
     simple = slope(lambda x, y: lax.max(lax.sub(lax.mul(lax.add(x, y), y), y), y)) / 4
     found = {name: slope(lambda x, y, of=of: lax.add(lax.mul(of(x), y), y)) - back for name, of in UNARY.items()}
     found |= {name: slope(lambda x, y, of=of: lax.add(lax.mul(of(x, y), y), y)) - back for name, of in BINARY.items()}
-    found |= {"dot": slope(_product) / (2 * _WIDTH), "reduce": slope(_row_sums) - back}
+    if is_ynn:
+        found["reduce"] = sum_of(_ELEMENTS) / _ELEMENTS
+        found["reduce a row"] = sum_of(4)
+    else:
+        found |= {"dot": slope(_product) / (2 * _WIDTH), "reduce": slope(_row_sums) - back}
     print(f"# {jnp.dtype(dtype).name}: {simple * 1e9:.3f} ns for an element of a simple operation")
     return {name: max(seconds, 0.0) / simple for name, seconds in found.items()}
+
+
+def sum_of(length: int) -> float:
+    """The time in which YNNPACK sums a row of so many elements: that of rows and their sums, less that of rows."""
+    x = jnp.linspace(0.6, 0.9, _ELEMENTS, dtype=jnp.float32).reshape(-1, length)
+    sums = seconds_of(lambda x, _: x + 1e-6 * lax.reduce_sum(x, axes=(1,))[:, None], x, x)
+    return (sums - seconds_of(lambda x, _: x + 1e-6 * x[:, :1], x, x)) * length
 
 
 def main() -> None:
@@ -117,8 +131,9 @@ def main() -> None:
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     tables = {name: measure(jnp.dtype(name)) for name in arguments.types}
-    for opcode in sorted(tables[arguments.types[0]]):
-        print(f"{opcode:24}", *(f"{tables[name][opcode]:8.2f}" for name in arguments.types))
+    tables["YNNPACK"] = measure(jnp.dtype("float32"), is_ynn=True)
+    for opcode in sorted({opcode for table in tables.values() for opcode in table}):
+        print(f"{opcode:24}", *(f"{table.get(opcode, float('nan')):8.2f}" for table in tables.values()))
 
 
 if __name__ == "__main__":

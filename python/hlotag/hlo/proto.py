@@ -60,6 +60,7 @@ _CLASSES = protobuf.classes(
             "opcode": (2, "string"),
             "shape": (3, "ShapeProto"),
             "metadata": (7, "OpMetadata"),
+            "dimensions": (14, "int64[]"),
             "literal": (8, "bytes"),  # A `LiteralProto`, which may be large: read on demand.
             "parameter_number": (9, "int64"),
             "fusion_kind": (11, "string"),

@@ -21,7 +21,7 @@ from hlotag.hlo.partners import Partners, find_partners
 from hlotag.profiles import trace
 from hlotag.profiles.dependences import find_readers
 from hlotag.profiles.trace import Device
-from hlotag.profiles.weights import weight_of
+from hlotag.profiles.weights import time_rows, weight_of
 
 # Part of the time in instructions that the audit lacks, from which a trace is of another program.
 _MOST_UNKNOWN = 0.01
@@ -103,6 +103,11 @@ class Program:
     def notes(self) -> list[str]:
         """What the module does not say of its work; nothing if the module is unknown."""
         return note_unknown_flops(self.module) if self.module else []
+
+    @cached_property
+    def _rows(self) -> dict[str, float]:
+        """By reduction, the time of its rows beside that of their elements; empty if the module is unknown."""
+        return time_rows(self.module) if self.module and self._platform == "cpu" else {}
 
     @cached_property
     def partners(self) -> dict[str, Partners]:
@@ -200,7 +205,8 @@ class Program:
         if not each.flops or not each.owners:
             return each.effort
         type_name = self._ops[each.owners[0]].type.partition("[")[0]
-        return max(each.flops * weight_of(self._platform, each.opcode, type_name), each.bytes / 4)
+        arithmetic = each.flops * weight_of(self._platform, each.opcode, type_name, each.fusion)
+        return max(arithmetic + self._rows.get(each.name, 0.0), each.bytes / 4)
 
     def _divide(self, instructions: Sequence[Instruction]) -> tuple[Part, ...]:
         efforts = [self._time_of(each) * each.most_runs for each in instructions]

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
+
+from hlotag.hlo.module import HloModule
 
 
 class Weight(NamedTuple):
@@ -50,6 +53,31 @@ _CPU = {
     "tanh": Weight(31, 90),
 }
 
+# Measured as `_CPU`: fusions that YNNPACK computes for XLA's CPU code, on `f32`. An operation that is missing here takes 1.
+_YNN: Mapping[str, float] = {
+    "atan2": 400,
+    "cbrt": 400,
+    "cosine": 8,
+    "divide": 6.5,
+    "dot": 0.15,
+    "erf": 20,
+    "exponential": 7.5,
+    "exponential-minus-one": 9,
+    "log": 9,
+    "log-plus-one": 11,
+    "logistic": 14,
+    "power": 180,
+    "reduce": 1.2,
+    "remainder": 250,
+    "rsqrt": 13,
+    "sine": 8,
+    "sqrt": 7,
+    "tan": 13,
+    "tanh": 12,
+}
+_YNN_ROW = 130  # for a row of the minor dimension that is summed, beside its elements
+_YNN_NAME = "ynn_fusion"  # XLA's name of such a fusion, before a number
+
 # Not measured by this project: cycles of an H100 in XLA's cost model, xla/service/gpu/model/hlo_op_profiles_data.h, beside those
 # of an addition. Opcodes that XLA expands into others count as these.
 _GPU = {
@@ -73,10 +101,32 @@ _GPU = {
 _TABLES: Mapping[str, Mapping[str, Weight]] = {"cpu": _CPU, "cuda": _GPU, "gpu": _GPU, "rocm": _GPU}
 
 
-def weight_of(platform: str, opcode: str, type_name: str) -> float:
-    """The time of a flop of an opcode on JAX's platform; `type_name` is the type of its elements, `f32`."""
+def weight_of(platform: str, opcode: str, type_name: str, fusion: str = "") -> float:
+    """The time of a flop of an opcode on JAX's platform.
+
+    `type_name` is the type of its elements, "f32"; `fusion` is the name of the fusion that it is in.
+    """
+    if is_ynn(platform, fusion):
+        return _YNN.get(opcode, 1.0)
     table = _TABLES.get(platform)
     if table is None:
         return 1.0
     weight = table.get(opcode, _SIMPLE)
     return weight.f64 if type_name in ("f64", "c128", "s64", "u64") else weight.f32
+
+
+def is_ynn(platform: str, fusion: str) -> bool:
+    """Whether YNNPACK computes a fusion. XLA's own loops take much longer for functions such as `sine`."""
+    return platform == "cpu" and fusion.startswith(_YNN_NAME)
+
+
+def time_rows(module: HloModule) -> dict[str, float]:
+    """By reduction of rows of a minor dimension in YNNPACK's fusions, the time of the rows beside that of the elements."""
+    found: dict[str, float] = {}
+    for computation, fusion in module.fusions.items():
+        if not is_ynn("cpu", fusion.name):
+            continue
+        for each in module.computations[computation].instructions:
+            if each.opcode == "reduce" and len(each.operands[0].dimensions) - 1 in each.proto.dimensions:
+                found[each.name] = _YNN_ROW * math.prod(each.dimensions)
+    return found
