@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long does an opcode take for an element here and now? The truth's own measurement; it uses nothing of hlotag.
 
-XLA's CPU compiler has two code generators for fusions: LLVM loops, and YNNPACK for reductions and what they read. Their costs of
-`sine` differ tenfold, so each is measured.
+XLA's CPU compiler has two code generators for fusions: LLVM loops, and YNNPACK for sums and what they read. Their costs of a
+sine differ tenfold, so each is measured.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jax import lax
 _SIZE = 64  # of a square matrix: it stays in the first cache, and one thread computes it
 _SHORT, _LONG = 4, 20  # links of a chain
 _SUMMED = 4096  # elements of the shorter sum
-_RUNS = 300
+_RUNS = 1000
 
 _Chained = Callable[[jax.Array], jax.Array]
 _OPCODES: dict[str, _Chained] = {
@@ -82,18 +82,21 @@ def reduction_cost(length: int, *, is_minor: bool, is_ynn: bool) -> float:
     YNNPACK sums floats, and LLVM loops integers.
     """
     count = max(1, _SUMMED // length)
-    function = jax.jit(lambda x: x.sum(int(is_minor)))
 
-    def seconds(count: int) -> float:
-        return _best(function, jnp.ones((count, length) if is_minor else (length, count), "float32" if is_ynn else "int32"))
+    def matrix(count: int) -> jax.Array:
+        return jnp.ones((count, length) if is_minor else (length, count), "float32" if is_ynn else "int32")
 
-    return (seconds(4 * count) - seconds(count)) / (3 * count * length) / (simple_seconds(is_ynn=is_ynn) / _SIZE**2)
+    more = 4
+    run = jax.jit(lambda x: x.sum(int(is_minor)))
+    few, many = _best((run, matrix(count)), (run, matrix(more * count)))
+    seconds = max(0.0, many - few) / (more - 1) / (count * length)
+    return seconds / (simple_seconds(is_ynn=is_ynn) / _SIZE**2)
 
 
 def _slope(chained: _Chained, *, is_ynn: bool) -> float:
     """The seconds that one more link of a chain takes for the matrix."""
 
-    def chain(count: int) -> Callable[[jax.Array], jax.Array]:
+    def chain(count: int) -> _Chained:
         def run(x: jax.Array) -> jax.Array:
             for _ in range(count):
                 x = chained(x)
@@ -102,15 +105,18 @@ def _slope(chained: _Chained, *, is_ynn: bool) -> float:
         return jax.jit(run)
 
     x = jnp.linspace(0.8, 1.2, _SIZE * _SIZE).reshape(_SIZE, _SIZE)
-    short, long = (_best(chain(count), x) for count in (_SHORT, _LONG))
-    return (long - short) / (_LONG - _SHORT)
+    short, long = _best((chain(_SHORT), x), (chain(_LONG), x))
+    return max(0.0, long - short) / (_LONG - _SHORT)
 
 
-def _best(function: Callable[[jax.Array], jax.Array], x: jax.Array) -> float:
-    jax.block_until_ready(function(x))
-    found = []
-    for _ in range(_RUNS):
-        start = time.perf_counter()
+def _best(*calls: tuple[_Chained, jax.Array]) -> list[float]:
+    """The least time of each call, of runs in turns: a busy machine disturbs all of them alike."""
+    for function, x in calls:
         jax.block_until_ready(function(x))
-        found.append(time.perf_counter() - start)
-    return min(found)
+    found = [float("inf")] * len(calls)
+    for _ in range(_RUNS):
+        for number, (function, x) in enumerate(calls):
+            start = time.perf_counter()
+            jax.block_until_ready(function(x))
+            found[number] = min(found[number], time.perf_counter() - start)
+    return found

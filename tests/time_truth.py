@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The truth about time by tag, which uses nothing of hlotag: an own parser of HLO text, an own clock, work by instruction.
+"""The truth about time by tag, which uses nothing of hlotag: an own parser of HLO text, an own clock, costs that it measures.
 
 A program marks its parts with `part(name)`: a tag and a named scope of one name. XLA writes the scope into the names of
-instructions, where the truth finds it.
+instructions, where the truth finds it. The truth takes three things by definition, as hlotag does:
+
+- Within a fusion, an instruction that only chooses an element, such as a transpose, takes no time: XLA emits no loop for it.
+- Reading and writing memory is not divided: it belongs to the instruction that computes the value. A fusion of moves alone
+  divides by the elements that each moves.
+- An event that runs branches is divided as if all of them ran.
+
+Not judged ("untold") is the time of what XLA made, such as a copy: it has no name. hlotag has rows of its own for it.
 """
 
 from __future__ import annotations
@@ -11,15 +18,18 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jax
 from jax.profiler import ProfileData
 
 import hlotag
+from hlotag.audits.collect import audit_and_compile
+from hlotag.profiles.record import OPTIONS
 from time_costs import cost_of, product_cost, reduction_cost
 
 _PART = re.compile(r"\bpart_(\w+?)\b")
@@ -31,6 +41,7 @@ _NOTHING = {"parameter", "constant", "bitcast", "tuple", "get-tuple-element", "a
 _RENUMBERS = {"broadcast", "reshape", "reverse", "slice", "transpose"}
 _COLLECTIVES = {"all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter"}
 _YNN = '"kind":"__ynn_fusion"'
+_PRODUCTS = {"dot", "convolution"}
 _RUNS_OTHERS = {"fusion", "while", "call", "conditional"}
 
 
@@ -220,6 +231,22 @@ def shares_of(module: Module, name: str) -> dict[Place, float] | None:
     return {place: cost / total for place, cost in found.items() if place}
 
 
+def parts_by_shape(module: Module, original: Module, name: str) -> set[str] | None:
+    """The parts that a product without a name may be of: those of the program's products of its shape. None for all others."""
+    products = [each for each, *_ in _inside(module, module.instructions[name], 1.0, is_ynn=False) if each.opcode in _PRODUCTS]
+    if len(products) != 1:
+        return None
+    alike = [each for each in original.instructions.values() if _kind(each) == _kind(products[0])]
+    found = [_PART.findall(each.op_name) for each in alike]
+    if not all(parts or "jit(" in each.op_name for parts, each in zip(found, alike, strict=True)):
+        return None  # A function whose callers the name lacks.
+    return {parts[-1] if parts else "" for parts in found} or None
+
+
+def _kind(instruction: Text) -> tuple[str, list[int]]:
+    return instruction.opcode, sorted(size for size in instruction.dimensions if size > 1)
+
+
 def _inside(module: Module, instruction: Text, times: float, *, is_ynn: bool) -> Iterator[tuple[Text, float, bool]]:
     """The instructions that an event runs, how often, and whether YNNPACK does."""
     if instruction.opcode not in _RUNS_OTHERS:
@@ -397,21 +424,54 @@ class Verdict:
     vanished: float
 
 
-def judge(module: Module, times: Times, profile: hlotag.profiles.Profile) -> Verdict:
-    """Compares a profile with the truth about the same trace, event by event: errors in two events do not cancel."""
+def judge(module: Module, original: Module, times: Times, profile: hlotag.profiles.Profile) -> Verdict:
+    """Compares a profile with the truth about the same trace, event by event: errors in two events do not cancel.
+
+    `original` is the module before optimization. Of a product without a name, only the part is judged.
+    """
     assert profile.program is not None
     wrong = untold = 0.0
     for name, seconds in times.of.items():
-        truth = shares_of(module, name) if name in module.instructions else None
-        if truth is None:
+        if name not in module.instructions:
             untold += seconds
             continue
         ours: Counter[Place] = Counter()
         for each in profile.program.parts(name):
             ours[profile.program.values(each.op).get("part", ""), each.phase] += each.weight
+        truth = shares_of(module, name)
+        if truth is None and (parts := parts_by_shape(module, original, name)):
+            wrong += seconds * sum(weight for (part, _), weight in ours.items() if part not in parts)
+            continue
+        if truth is None:
+            untold += seconds
+            continue
         wrong += seconds * sum(max(0.0, share - ours[place]) for place, share in truth.items())
         untold += seconds * (1 - sum(truth.values()))
     found = {hot.name: hot.seconds for hot in profile.instructions}
     misplaced = sum(abs(found.get(name, 0.0) - times.of.get(name, 0.0)) for name in found.keys() | times.of.keys()) / 2
     idle = sum(row.seconds for row in profile.rest if row.value == "no instruction")
     return Verdict(*(part / times.step for part in (wrong, untold, misplaced, idle - times.idle)))
+
+
+_STEPS = 4
+
+
+def judge_program(make: Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]], folder: Path) -> Verdict:
+    """Compiles, traces and profiles a program, a function and its arguments; judges the profile. The trace is left in `folder`."""
+    function, arguments = make()
+    with hlotag.stage():
+        program = audit_and_compile(function, arguments, {}, lambda platform: OPTIONS.get(platform, {}))
+        original = parse(jax.jit(function).lower(*arguments).as_text("hlo", debug_info=True))
+    module = parse(program.compiled.as_text())
+    jax.block_until_ready(program.compiled(*arguments))
+    with jax.profiler.trace(folder):
+        for number in range(_STEPS):
+            with jax.profiler.StepTraceAnnotation("step", step_num=number):
+                jax.block_until_ready(program.compiled(*arguments))
+    profile = hlotag.read_profile(folder, program.audit)
+    return judge(module, original, clock(folder, program.audit.name, module, len(profile.steps)), profile)
+
+
+def show(name: str, found: Verdict) -> str:
+    """A line on a program."""
+    return f"{name:24}wrong {found.wrong:6.1%}   vanished {abs(found.vanished):6.1%}   untold {found.untold:6.1%}"
