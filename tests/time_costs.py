@@ -8,6 +8,7 @@ sine differ tenfold, so each is measured.
 from __future__ import annotations
 
 import functools
+import statistics
 import time
 from collections.abc import Callable
 from functools import cache
@@ -19,7 +20,7 @@ from jax import lax
 _SIZE = 64  # of a square matrix: it stays in the first cache, and one thread computes it
 _SHORT, _LONG = 4, 20  # links of a chain
 _SUMMED = 4096  # elements of the shorter sum
-_RUNS = 1000
+_RUNS, _ROUNDS = 200, 7
 
 _Chained = Callable[[jax.Array], jax.Array]
 _OPCODES: dict[str, _Chained] = {
@@ -88,8 +89,7 @@ def reduction_cost(length: int, *, is_minor: bool, is_ynn: bool) -> float:
 
     more = 4
     run = jax.jit(lambda x: x.sum(int(is_minor)))
-    few, many = _best((run, matrix(count)), (run, matrix(more * count)))
-    seconds = max(0.0, many - few) / (more - 1) / (count * length)
+    seconds = _difference((run, matrix(count)), (run, matrix(more * count))) / (more - 1) / (count * length)
     return seconds / (simple_seconds(is_ynn=is_ynn) / _SIZE**2)
 
 
@@ -105,18 +105,22 @@ def _slope(chained: _Chained, *, is_ynn: bool) -> float:
         return jax.jit(run)
 
     x = jnp.linspace(0.8, 1.2, _SIZE * _SIZE).reshape(_SIZE, _SIZE)
-    short, long = _best((chain(_SHORT), x), (chain(_LONG), x))
-    return max(0.0, long - short) / (_LONG - _SHORT)
+    return _difference((chain(_SHORT), x), (chain(_LONG), x)) / (_LONG - _SHORT)
 
 
-def _best(*calls: tuple[_Chained, jax.Array]) -> list[float]:
-    """The least time of each call, of runs in turns: a busy machine disturbs all of them alike."""
-    for function, x in calls:
+def _difference(short: tuple[_Chained, jax.Array], long: tuple[_Chained, jax.Array]) -> float:
+    """How many seconds longer a call takes than another: the median of rounds, in each the least of runs in turns."""
+    for function, x in (short, long):
         jax.block_until_ready(function(x))
-    found = [float("inf")] * len(calls)
-    for _ in range(_RUNS):
-        for number, (function, x) in enumerate(calls):
-            start = time.perf_counter()
-            jax.block_until_ready(function(x))
-            found[number] = min(found[number], time.perf_counter() - start)
-    return found
+    found: list[float] = []
+    for _ in range(_ROUNDS):
+        runs = [(_seconds(*short), _seconds(*long)) for _ in range(_RUNS)]
+        least, most = (min(times) for times in zip(*runs, strict=True))
+        found.append(most - least)
+    return max(0.0, statistics.median(found))
+
+
+def _seconds(function: _Chained, x: jax.Array) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(function(x))
+    return time.perf_counter() - start

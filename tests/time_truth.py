@@ -457,7 +457,7 @@ _STEPS = 4
 
 
 def judge_program(make: Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]], folder: Path) -> Verdict:
-    """Compiles, traces and profiles a program, a function and its arguments; judges the profile. The trace is left in `folder`."""
+    """Compiles, traces and profiles a program, a function and its arguments; judges the profile. Leaves the trace in `folder`."""
     function, arguments = make()
     with hlotag.stage():
         program = audit_and_compile(function, arguments, {}, lambda platform: OPTIONS.get(platform, {}))
