@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time within one event is divided by how long an opcode takes, and not by flops alone."""
 
+from collections import Counter
+
 import jax.numpy as jnp
 import pytest
 from jax import lax
@@ -39,3 +41,27 @@ def test_a_table_has_simple_operations_as_its_unit(platform):
     assert weight_of(platform, "add", "f32") == weight_of(platform, "subtract", "bf16") == 1
     assert weight_of(platform, "exponential", "f32") > 10
     assert weight_of("tpu", "exponential", "f32") == 1
+
+
+def test_a_library_of_cpu_kernels_is_faster_than_a_loop():
+    """By removal on CPU, two trigonometric functions take about a tenth of this fusion, and the sums of short rows most of it."""
+
+    def forces(x):
+        with hlotag.tagged({"layer": "distance"}):
+            offset = x[:, None] - x[None]
+            r = jnp.sqrt((offset**2).sum(-1) + 0.1)
+        with hlotag.tagged({"layer": "wave"}):
+            force = jnp.sin(4 * r) * jnp.cos(r)
+        return (force[..., None] * offset).sum(1)
+
+    with hlotag.stage():
+        profile = hlotag.profile(forces, jnp.ones((256, 3)), steps=1)
+    program = profile.program
+    sine = next(each for each in program.audit.instructions if each.opcode == "sine")
+    if not sine.fusion.startswith("ynn"):
+        pytest.skip("this compiler makes no fusion for YNNPACK")
+    parts = Counter()
+    for part in program.parts(sine.kernel):
+        parts[program.values(part.op).get("layer")] += part.weight
+    assert parts["wave"] < 0.25
+    assert parts["distance"] > 0.6
