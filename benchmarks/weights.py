@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long does XLA's CPU code take for an element of each opcode? The table of `hlotag.hlo.weights`.
+"""How long does XLA's CPU code take for an element of each opcode? The tables of `hlotag.profiles.weights`.
 
 The unit is an element of a simple operation: the mean of an addition, a subtraction, a product and a maximum in one loop. The
 last column is that of `float32` in fusions that YNNPACK computes: sums, and what they read.
