@@ -44,6 +44,15 @@ def test_equal_programs_are_not_called_slower_or_faster():
     assert sum(trend in (Trend.MORE, Trend.LESS) for trend in trends) <= 5  # 1 is expected
 
 
+def test_pairs_that_are_alike_for_long_are_not_taken_for_many():
+    def drifting(seed: int) -> Trend:
+        random = np.random.default_rng(seed)
+        drift = np.repeat(random.normal(0, 0.3, 6), 10)  # The same for ten pairs.
+        return compare_pairs(np.ones(60), np.exp(drift + random.normal(0, 0.03, 60)), 0.2).trend
+
+    assert sum(drifting(seed) in (Trend.MORE, Trend.LESS) for seed in range(300)) <= 9
+
+
 def test_a_growth_is_noticed_or_undecided():
     found = [compare_pairs(*pairs(0.2, noise, 60, seed), 0.2) for seed in range(200) for noise in (0.1, 0.3)]
     assert not any(each.trend == Trend.LESS for each in found)

@@ -37,7 +37,8 @@ def compare_pairs(before: Times, now: Times, visible: float) -> Amount:
     """Compares the times of two programs that ran in turns.
 
     What else the machine does slows both times of a pair alike. So the median of their ratios is taken, whose margin is that of
-    the sign test: it needs no assumption of how times are distributed, and eleven pairs.
+    the sign test: it needs no assumption of how times are distributed, and eleven pairs. Where neighbouring pairs are alike, they
+    count as fewer.
 
     Args:
         before: Seconds of steps.
@@ -52,10 +53,11 @@ def compare_pairs(before: Times, now: Times, visible: float) -> Amount:
     is_measured = (was > 0) & (is_now > 0)
     if not all(medians) or is_measured.sum() < _LEAST_PAIRS:
         return Amount(TIME, *medians, _trend_of_presence(*medians))
-    ratios = np.sort(np.log(is_now[is_measured] / was[is_measured]))
-    change = float(np.median(ratios))
-    left = int(stats.binom.ppf((1 - _SURE) / 2, len(ratios), 0.5)) - 1
-    margin = max(change - ratios[max(left, 0)], ratios[-1 - max(left, 0)] - change)
+    ratios = np.log(is_now[is_measured] / was[is_measured])
+    change, independent = float(np.median(ratios)), _count_independent(ratios)
+    left = (stats.binom.ppf((1 - _SURE) / 2, independent, 0.5) - 1) / independent
+    ordered, at = np.sort(ratios), max(0, int(left * len(ratios)))
+    margin = max(change - ordered[at], ordered[-1 - at] - change)
     error = margin / float(stats.norm.ppf((1 + _SURE) / 2))
     return _judge((medians[0], medians[0] * math.exp(change)), float(margin), error, visible)
 
@@ -121,6 +123,13 @@ def _common_shift(changes: Sequence[float]) -> float:
     if len(changes) < 2 or min(changes) < 0 < max(changes):
         return 0.0
     return min(changes, key=abs)
+
+
+def _count_independent(ratios: _Floats) -> int:
+    """How many independent ratios say as much: neighbours are alike where the machine is busy for longer than a pair takes."""
+    signs = np.sign(ratios - np.median(ratios))
+    alike = float(np.mean(signs[1:] * signs[:-1]))
+    return max(_LEAST_PAIRS, int(len(ratios) * (1 - alike) / (1 + alike))) if alike > 0 else len(ratios)
 
 
 def _trend_of_presence(was: float, is_now: float) -> Trend:
