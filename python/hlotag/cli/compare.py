@@ -126,8 +126,7 @@ def _check_condition(text: str) -> str:
 
 def _holds(text: str, outcome: Outcome) -> bool:
     from hlotag.audits.model import Verdict
-    from hlotag.comparisons.model import TIME, Trend
-    from hlotag.comparisons.results import EQUAL
+    from hlotag.comparisons.model import EQUAL, TIME, Trend
 
     if found := _MEASURE.fullmatch(text):
         amount = outcome.program.amount(found[1])

@@ -5,14 +5,22 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlotag._text import in_bytes, in_work
+from hlotag._util.groups import group
 from hlotag.audits.model import Effect
 from hlotag.profiles.model import in_words as time_in_words
 
 TIME = "time"
+# Of results that are the same in all bits.
+EQUAL = "equal"
 MEASURES = (TIME, "flops", "bytes", "exchanged", "memory")
+# A smaller change of what is counted is no reason to choose a variant; tables show it.
+_SMALL = 0.005
+# The sentence on more variants names those with one answer together.
+_FEW = 3
 
 
 class Trend(enum.StrEnum):
@@ -157,23 +165,35 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """The answer in a few words: `slower`, `faster, less memory`, `not compiled`."""
+        """The answer in a few words: `slower`, `faster, less memory, results differ`, `not compiled`."""
+        time = self.program.amount(TIME)
+        doubt = [time.doubt] if time and time.trend == Trend.UNDECIDED and not self.error else []
+        return self._answer(MEASURES, doubt)
+
+    @property
+    def brief(self) -> str:
+        """As `verdict`, of time, memory and results only, if there are times."""
+        return self._answer((TIME, "memory") if self.program.amount(TIME) else MEASURES, [])
+
+    def _answer(self, measures: Sequence[str], doubt: Sequence[str]) -> str:
         if self.error:
             return "not compiled"
-        time = self.program.amount(TIME)
-        words = [] if time is None else [_in_words(time)]
-        rows = [each for row in self.rows if (each := row.amount(TIME)) and each.trend == Trend.MORE]
-        if rows and time and time.trend in (Trend.SAME, Trend.UNDECIDED):
+        words = [*self._speed(), *doubt]
+        rows = [each for row in self.rows if (each := row.amount(TIME)) and each.trend == Trend.MORE and each.before]
+        if rows and self._speed() and self._speed()[0] not in ("slower", "faster"):
             words.append("slower rows" if len(rows) > 1 else "a slower row")
-        counted = [each for each in self.program.amounts if each.measure != TIME and each.trend != Trend.SAME]
-        words += [f"{each.trend} {each.measure}" for each in counted]
+        counted = [each for each in self.program.amounts if each.measure in measures and each.measure != TIME]
+        words += [f"{each.trend} {each.measure}" for each in counted if abs(each.growth) >= _SMALL]
+        if self.results not in ("", EQUAL):
+            words.append("results differ")
         return ", ".join(words) or "the same"
 
+    def _speed(self) -> list[str]:
+        time = self.program.amount(TIME)
+        return [_SPEEDS[time.trend]] if time else []
 
-def _in_words(time: Amount) -> str:
-    if time.trend == Trend.UNDECIDED:
-        return f"undecided, {time.doubt}"
-    return {Trend.MORE: "slower", Trend.LESS: "faster", Trend.SAME: "as fast"}[time.trend]
+
+_SPEEDS = {Trend.LESS: "faster", Trend.SAME: "as fast", Trend.UNDECIDED: "undecided", Trend.MORE: "slower"}
 
 
 @dataclass(frozen=True)
@@ -207,6 +227,16 @@ class Compared:
 
     @property
     def sentence(self) -> str:
-        """The result in one sentence."""
-        found = [f"{each.name}: {each.verdict}" for each in self.outcomes]
+        """The result in one sentence. More than three variants are grouped by answer, faster ones first."""
+        if len(self.outcomes) <= _FEW:
+            found = [f"{each.name}: {each.verdict}" for each in self.outcomes]
+        else:
+            answers = group((each.brief, each.name) for each in sorted(self.outcomes, key=_order))
+            found = [f"{', '.join(names)}: {answer}" for answer, names in answers.items()]
         return f"Against {self.base.name}: {'; '.join(found)}."
+
+
+def _order(outcome: Outcome) -> tuple[bool, int]:
+    """Faster variants first, those without a program last."""
+    time = outcome.program.amount(TIME)
+    return bool(outcome.error), list(_SPEEDS).index(time.trend) if time else 0

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlotag._text import count, list_some
-
-EQUAL = "equal"
+from hlotag.comparisons.model import EQUAL
 
 
 def write_results(results: Any, file: Path) -> None:

@@ -14,7 +14,7 @@ from hlotag._util.arguments import check_flag
 from hlotag._util.progress import step
 from hlotag.audits.grouping import Grouping
 from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse
-from hlotag.comparisons.model import Difference, Outcome, Trend
+from hlotag.comparisons.model import TIME, Difference, Outcome, Trend
 from hlotag.comparisons.saved import compare_saved
 from hlotag.comparisons.subjects import Here, Prepared, Subject, VariantError
 from hlotag.comparisons.timing import Place
@@ -163,7 +163,7 @@ class _Comparing:
     def result(self, names: Sequence[str]) -> Comparison:
         """The comparison with those of some variants that are done."""
         first = self._prepared
-        done = tuple(self.outcomes[name] for name in names if name in self.outcomes)
+        done = _beside_one_base([self.outcomes[name] for name in names if name in self.outcomes])
         program, _ = compare_amounts(first.audit, first.audit, [])
         return Comparison(
             Outcome(self._base.name, effects=tuple(first.audit.effects), program=program),
@@ -222,6 +222,20 @@ class _Comparing:
         if self._first is None:
             raise TypeError("the first variant is not compiled")
         return self._first
+
+
+def _beside_one_base(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """Gives the first variant one time, that beside the first four of the others, and keeps how others differ from it."""
+    times = [found for each in outcomes if (found := each.program.amount(TIME)) and found.before]
+    return tuple(_scale_time(each, times[0].before) for each in outcomes) if times else tuple(outcomes)
+
+
+def _scale_time(outcome: Outcome, base: float) -> Outcome:
+    amounts = tuple(
+        replace(each, before=base, now=each.now / each.before * base) if each.measure == TIME and each.before else each
+        for each in outcome.program.amounts
+    )
+    return replace(outcome, program=replace(outcome.program, amounts=amounts))
 
 
 def _whole(groups: Sequence[Grouping]) -> Grouping | None:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -13,11 +14,16 @@ from hlotag._text import count, list_some, printable
 from hlotag._util.columns import columns
 from hlotag._util.groups import group
 from hlotag.audits.model import Verdict
-from hlotag.audits.render.table import WIDE, fit_rows, plain_text
-from hlotag.comparisons.model import MEASURES, TIME, Amount, Compared, Difference, Outcome, Trend
+from hlotag.audits.render.table import WIDE, fit_rows, needed_width, plain_text
+from hlotag.comparisons.model import EQUAL, MEASURES, TIME, Amount, Compared, Difference, Outcome, Trend
 
 # Limits of listed rows of a variant, and of problems.
 _ROWS, _PROBLEMS = 10, 3
+# A row is listed if it changed by this part of the program's amount.
+_NOTABLE = 0.01
+_SAME = "="
+# The line of a variant has its results up to this.
+_END_OF_SHORT_RESULTS = re.compile(" of the largest|:")
 _TITLES = {TIME: "step"}
 
 
@@ -71,33 +77,77 @@ def _variants(found: Compared, width: int) -> Table:
     limits |= {"results": 40 if width >= WIDE else 18, "tags": 40 if width >= WIDE else 16}
     if not any(map(effects_in_words, every)):
         del limits["tags"]
-    rows = []
-    for each in every:
-        cells = {"variant": each.name, "results": (each.error and "not compiled") or each.results, "tags": effects_in_words(each)}
-        for measure in differing:
-            amount = each.program.amount(measure)
-            cells[_TITLES.get(measure, measure)] = "" if amount is None else _cell(amount, is_base=each is found.base)
-        rows.append([printable(cells[column]) for column in limits])
     base_time = next((a for each in found.outcomes if (a := each.program.amount(TIME))), None)
-    if base_time and TIME in differing:
-        rows[0][list(limits).index("step")] = base_time.in_words(base_time.before)
-    return fit_rows(limits, rows, width, numbers={_TITLES.get(measure, measure) for measure in differing})
+
+    def lines(cell: Callable[[Amount], str]) -> list[list[str]]:
+        made = []
+        for each in every:
+            results = "not compiled" if each.error else _END_OF_SHORT_RESULTS.split(each.results)[0]
+            cells = {"variant": each.name, "results": results, "tags": effects_in_words(each)}
+            for measure in differing:
+                amount = base_time if each is found.base and measure == TIME else each.program.amount(measure)
+                show = _first_cell if each is found.base else cell
+                cells[_TITLES.get(measure, measure)] = show(amount) if amount else ""
+            made.append([printable(cells[column]) for column in limits])
+        return made
+
+    return _fit(limits, lines, width, numbers={_TITLES.get(measure, measure) for measure in differing})
 
 
 def _rows(rows: Sequence[Difference], width: int) -> Table:
     """The amounts of rows, with how they changed. Measures that are equal in all of these rows are left out."""
     measures = [m for m in MEASURES if any((a := row.amount(m)) and a.trend in (Trend.MORE, Trend.LESS) for row in rows)]
-    lines = []
-    for row in rows:
-        amounts = [row.amount(measure) for measure in measures]
-        lines.append([printable(row.name), *("" if each is None else _cell(each, is_base=False) for each in amounts)])
-    return fit_rows({"row": 40 if width >= WIDE else 24} | dict.fromkeys(measures, 21), lines, width, numbers=set(measures))
+
+    def lines(cell: Callable[[Amount], str]) -> list[list[str]]:
+        amounts = [(row.name, [row.amount(measure) for measure in measures]) for row in rows]
+        return [[printable(name), *("" if each is None else cell(each) for each in found)] for name, found in amounts]
+
+    return _fit({"row": 40 if width >= WIDE else 24} | dict.fromkeys(measures, 21), lines, width, numbers=set(measures))
 
 
-def _cell(amount: Amount, *, is_base: bool) -> str:
-    if is_base:
-        return amount.in_words(amount.before)
-    return f"{amount.in_words(amount.now)} {amount.change}" if amount.measure == TIME or amount.trend != Trend.SAME else "="
+def _fit(
+    limits: Mapping[str, int],
+    lines: Callable[[Callable[[Amount], str]], list[list[str]]],
+    width: int,
+    *,
+    numbers: Collection[str],
+) -> Table:
+    """The table with amounts and changes, or with changes alone if the width has no room for both."""
+    rows = lines(_cell)
+    cut = [
+        [cell if name in numbers else cell[:limit] for cell, (name, limit) in zip(row, limits.items(), strict=True)]
+        for row in rows
+    ]
+    if needed_width(limits, cut) > width:
+        rows = lines(_short_cell)
+    return fit_rows(limits, rows, width, numbers=numbers)
+
+
+def _first_cell(amount: Amount) -> str:
+    return amount.in_words(amount.before)
+
+
+def _cell(amount: Amount) -> str:
+    change = _change(amount)
+    return change if change == _SAME else f"{amount.in_words(amount.now)} {change}"
+
+
+def _short_cell(amount: Amount) -> str:
+    return _cell(amount) if not amount.before and amount.now else _change(amount)
+
+
+def _change(amount: Amount) -> str:
+    return amount.change if amount.measure == TIME or amount.trend != Trend.SAME else _SAME
+
+
+def _is_notable(row: Difference, program: Difference) -> bool:
+    """Whether an amount of a row changed by 1% of the program's."""
+    for amount in row.amounts:
+        whole = program.amount(amount.measure)
+        least = _NOTABLE * max(whole.before, whole.now) if whole else 0.0
+        if amount.trend in (Trend.MORE, Trend.LESS) and abs(amount.now - amount.before) >= least:
+            return True
+    return False
 
 
 def _details(outcome: Outcome, width: int) -> Iterator[RenderableType]:
@@ -105,14 +155,18 @@ def _details(outcome: Outcome, width: int) -> Iterator[RenderableType]:
     if outcome.error:
         yield Text(printable(f"{outcome.name} was not compiled: {outcome.error.strip().splitlines()[0]}"), "bold red")
         return
-    if differing := outcome.differing():
+    if outcome.results not in ("", EQUAL):
+        yield Text(printable(f"{outcome.name}: results: {outcome.results}"), "yellow")
+    differing = outcome.differing()
+    if listed := [row for row in differing if _is_notable(row, outcome.program)][:_ROWS]:
         yield Text(
             printable(f"{outcome.name}: {count(len(differing), 'row')} that {'differs' if len(differing) == 1 else 'differ'}"),
             "bold",
         )
-        yield _rows(differing[:_ROWS], width)
-        if len(differing) > _ROWS:
-            yield Text(f"{len(differing) - _ROWS} more", "dim")
+        yield _rows(listed, width)
+    if listed and len(differing) > len(listed):
+        more = len(differing) - len(listed)
+        yield Text(f"{count(more, 'more row')} {'is' if more == 1 else 'are'} in the JSON.", "dim")
     if undecided := outcome.undecided():
         rows = [f"{row.name} ({each.doubt})" for row in undecided for each in row.amounts if each.trend == Trend.UNDECIDED]
         yield Text(printable(f"{outcome.name}: undecided: {list_some(rows, 5)}"), "yellow")

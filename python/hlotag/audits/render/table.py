@@ -109,8 +109,8 @@ def fit_rows(limits: Mapping[str, int], rows: Sequence[Sequence[str]], width: in
         numbers: The columns that are aligned to the right, and never cut.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    needed = {name: max(len(name), *(cell_len(row[n]) for row in rows)) for n, name in enumerate(limits)} if rows else {}
-    fits = sum(needed.values()) + _PADDING * len(limits) <= width
+    needed = _widths(limits, rows)
+    fits = needed_width(limits, rows) <= width
     for name, limit in limits.items():
         is_number = name in numbers
         most = None if fits or is_number else limit
@@ -120,6 +120,15 @@ def fit_rows(limits: Mapping[str, int], rows: Sequence[Sequence[str]], width: in
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row[: len(limits)]))
     return table
+
+
+def needed_width(names: Collection[str], rows: Sequence[Sequence[str]]) -> int:
+    """The width of a table of lines that are not cut."""
+    return sum(_widths(names, rows).values()) + _PADDING * len(names)
+
+
+def _widths(names: Collection[str], rows: Sequence[Sequence[str]]) -> dict[str, int]:
+    return {name: max(len(name), *(cell_len(row[n]) for row in rows)) for n, name in enumerate(names)} if rows else {}
 
 
 def _list_rows(names: Iterable[str], rows: Iterable[Iterable[str]], title: str = "") -> Table:
