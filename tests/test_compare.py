@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import hlotag
+import known_variants
 from hlotag import ArgumentError, HlotagError, Rule
 from hlotag.cli import main
 from hlotag.comparisons import Comparison, Trend, Variant, grid
 from hlotag.comparisons.results import compare_results, write_results
+from hlotag.comparisons.table import as_text
 from hlotag.comparisons.timing import compare_pairs
 from hlotag.profiles import Row, Timing
 
@@ -283,11 +285,6 @@ def crash():
 def lowered():
     f, arguments = make()
     return jax.jit(f).lower(*arguments)
-
-def reordered():
-    def f(x):
-        return make()[0](x[::-1, ::-1]) * 1.0000002
-    return f, make()[1]
 """
 
 
@@ -363,14 +360,55 @@ def test_errors_name_what_to_do(arguments, message, folder, capsys):
     assert message in err and "Traceback" not in err
 
 
+KNOWN = Path(__file__).with_name("known_variants.py")
+VARIANTS = ("step", "ruled", "crash", "broken", "reordered", "longer", "shorter", "remat", "bfloat16", "chunked")
+# By variant, the growth of what is counted, by the number of products and the size of values.
+GROWTHS = {
+    "ruled": {"flops": 0, "bytes": 0, "memory": 0},
+    "reordered": {"flops": 0},
+    "longer": {"flops": 0.2},
+    "shorter": {"flops": -0.5},
+    "remat": {"flops": 0.5},
+    "bfloat16": {"bytes": -0.5, "memory": -0.5},
+    "chunked": {"flops": 0},
+}
+# By variant, what cannot be said of its time.
+NOT_SAID = {"ruled": (Trend.MORE, Trend.LESS), "longer": (Trend.LESS, Trend.SAME), "shorter": (Trend.MORE, Trend.SAME)}
+
+
+def _results_and_memory(name: str) -> tuple[np.ndarray, int]:
+    """The results of a program of `known_variants`, and the memory that XLA plans for it, without hlotag's commands."""
+    function, arguments = getattr(known_variants, name)()
+    compiled = jax.jit(function).lower(*arguments).compile()
+    planned = compiled.memory_analysis()
+    size = planned.argument_size_in_bytes + planned.output_size_in_bytes + planned.temp_size_in_bytes
+    return np.asarray(compiled(*arguments)), size
+
+
 @pytest.mark.slow
 def test_known_answers_of_a_command(folder, capsys):
-    """A rule that does nothing, options that XLA refuses, numerics that change, more work, less memory, a crash."""
-    status, found = compare_by_command(
-        *("train.py:step", "twice=train.py:twice", "reordered=train.py:reordered", "crash=train.py:crash"),
-        *("--option", "refused:xla_no_such=1", "--option", "fast:xla_cpu_enable_fast_math=true"),
-    )
-    assert status == 0
+    """A rule that does nothing, what XLA refuses, a crash, other numerics, more and less work and memory."""
+    programs = [f"{name}={KNOWN}:{name}" for name in VARIANTS]
+    command = ["compare", *programs, "--option", "refused:xla_no_such=1", "--seconds", "5", "--json", "c.json"]
+    assert main(command) == 0
+    found = Comparison.read(Path("c.json").read_text(), "c.json")
+    assert capsys.readouterr().out.startswith(found.sentence)
     assert found["refused"].error.startswith("INVALID_ARGUMENT: No such compile option")
-    assert found["reordered"].results.startswith("differ by ")
-    assert found["fast"].error == "" and "more flops" in found["twice"].verdict
+    assert "Unknown flag in XLA_FLAGS: --xla_no_such_flag=1" in found["crash"].error
+    assert found["broken"].error.startswith("TypeError: dot_general requires contracting dimensions")
+    assert found.sentence.endswith("crash, broken, refused: not compiled.")
+    for name, growths in GROWTHS.items():
+        for measure, growth in growths.items():
+            amount = found[name].program.amount(measure)
+            assert amount and amount.growth == pytest.approx(growth, abs=0.01), f"{name}: {measure} {amount}"
+        time = found[name].program.amount("time")
+        assert time and time.trend not in NOT_SAID.get(name, ()), f"{name}: {time}"
+    assert [found[name].results for name in ("ruled", "remat", "chunked")] == ["equal"] * 3
+    assert found["bfloat16"].results.startswith("other types: the result was float32[2048, 128] and is bfloat16")
+    (before, planned), (now, _), (_, halved) = map(_results_and_memory, ("step", "reordered", "chunked"))
+    distance = np.abs(now.astype(float) - before).max() / np.abs(before).max()
+    assert found["reordered"].results == f"differ by {distance:.2g} of the largest"
+    memory = found["chunked"].program.amount("memory")
+    assert memory and memory.growth == pytest.approx(halved / planned - 1, abs=0.05)
+    lines = as_text(found, 80).splitlines()
+    assert max(map(len, lines)) <= 80 and not [line for line in lines if line.startswith(VARIANTS) and "…" in line]
