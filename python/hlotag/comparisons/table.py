@@ -133,7 +133,7 @@ def _cell(amount: Amount) -> str:
 
 
 def _short_cell(amount: Amount) -> str:
-    return _cell(amount) if not amount.before and amount.now else _change(amount)
+    return f"+{amount.in_words(amount.now)}" if not amount.before and amount.now else _change(amount)
 
 
 def _change(amount: Amount) -> str:
@@ -172,5 +172,6 @@ def _details(outcome: Outcome, width: int) -> Iterator[RenderableType]:
         yield Text(printable(f"{outcome.name}: undecided: {list_some(rows, 5)}"), "yellow")
     if outcome.problems:
         yield Text(printable(f"{outcome.name}: worse with the tags: {list_some(outcome.problems, _PROBLEMS)}"), "yellow")
-    refused = [str(each) for each in outcome.effects if each.verdict == Verdict.REFUSED]
-    yield from (Text(printable(f"{outcome.name}: {line}"), "yellow") for line in refused[:_PROBLEMS])
+    for verdict, style in ((Verdict.REFUSED, "yellow"), (Verdict.CHANGED, "dim")):
+        lines = [str(each) for each in outcome.effects if each.verdict == verdict]
+        yield from (Text(printable(f"{outcome.name}: {line}"), style) for line in lines[:_PROBLEMS])
