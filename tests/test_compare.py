@@ -3,6 +3,11 @@
 
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import jax
@@ -358,6 +363,121 @@ def test_errors_name_what_to_do(arguments, message, folder, capsys):
     assert main(["compare", *arguments]) == 2
     err = capsys.readouterr().err
     assert message in err and "Traceback" not in err
+
+
+HARD = """
+import sys
+import jax, jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+import hlotag
+
+jax.config.update("jax_num_cpu_devices", 4)
+X = jnp.ones((64, 64))
+
+def donated():
+    step = lambda state, x: (state["a"] + x @ x, state["n"] + 1)
+    return jax.jit(step, donate_argnums=0), ({"a": X, "n": jnp.int32(0)}, X)
+
+def kinds(seed=0):
+    def f(key, x):
+        large = jax.random.normal(key, (2048, 2048))
+        return jax.random.split(key), x.astype(jnp.bfloat16), x.astype(jnp.float8_e4m3fn), x > 0, x + 1j, large
+    return f, (jax.random.key(seed), X)
+
+def other_kinds():
+    return kinds(1)
+
+def sharded(spec=P("d")):
+    sharding = NamedSharding(jax.make_mesh((4,), ("d",), (jax.sharding.AxisType.Auto,)), spec)
+    return lambda x, w: jnp.tanh(x @ w), [jax.device_put(X, sharding)] * 2
+
+def whole():
+    return sharded(P())
+
+def warns():
+    return lambda x: jnp.tanh(hlotag.tag(x, {"part": "argument"})), (X,)
+
+def without_arguments():
+    assert len(sys.argv) == 1
+    print("this is no answer")
+    jax.debug.print("loading")
+    def f(x):
+        jax.debug.print("running {}", x[0, 0])
+        return x
+    return f, (X,)
+"""
+# By name, two programs of HARD and whether their results are equal.
+HARD_CASES = {
+    "donated arguments": ("donated", "donated", True),
+    "keys, small floats, complex and large results": ("kinds", "other_kinds", False),
+    "no arguments, and prints": ("without_arguments", "without_arguments", True),
+    "sharded on four devices": ("whole", "sharded", True),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", HARD_CASES)
+def test_hard_programs_are_compared(case, folder):
+    Path("hard.py").write_text(HARD)
+    first, second, is_equal = HARD_CASES[case]
+    status, found = compare_by_command(f"a=hard.py:{first}", f"b=hard.py:{second}")
+    outcome = found["b"]
+    assert status == 0 and not outcome.error and found.rounds >= 1
+    assert outcome.results == "equal" if is_equal else "(2 of 6 results)" in outcome.results
+    exchanged = outcome.program.amount("exchanged")
+    assert exchanged and (exchanged.now > 0) == (case == "sharded on four devices")
+
+
+@pytest.mark.slow
+def test_a_warning_of_several_variants_is_shown_once(folder, capsys):
+    Path("hard.py").write_text(HARD)
+    compare_by_command("a=hard.py:warns", "b=hard.py:warns")
+    err = capsys.readouterr().err
+    assert err.count("TagDroppedWarning: tag part='argument'") == 1 and f"{folder / 'hard.py'}:" in err
+
+
+@pytest.mark.slow
+def test_rules_name_their_file_and_line(folder, capsys):
+    """Two files of one name: a rule that matches nothing, and one that is wrong."""
+    for name, rule in (("a", 'scope = "mpl"'), ("b", 'scop = "mlp"')):
+        Path(name).mkdir()
+        Path(name, "rules.toml").write_text(f'[[rule]]\n{rule}\nattrs = {{part = "mlp"}}')
+    _, found = compare_by_command("train.py:step", *("--rules", "none", "--rules", "a/rules.toml", "--rules", "b/rules.toml"))
+    assert f"{folder / 'b' / 'rules.toml'}:2: rule 1: unknown field 'scop'" in found["b/rules.toml"].error
+    assert found["a/rules.toml"].verdict.endswith("1 problem")
+    (problem,) = found["a/rules.toml"].problems
+    assert problem.startswith(f"unmatched rule: rule 1 ({folder / 'a' / 'rules.toml'}:1) matched nothing")
+    assert capsys.readouterr().err.count("TagIgnoredWarning: hlotag: rule 1") == 1
+
+
+def _run_until_interrupted(folder: Path) -> subprocess.Popen[bytes]:
+    """Interrupts a comparison as a terminal does: four variants are done, and the fifth one runs."""
+    command = ["compare", *(f"{name}=train.py:step" for name in "abcdef"), "--seconds", "3", "--no-effects", "--resume", "r.json"]
+    # In the background of a shell, processes ignore the signal.
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hlotag", *command],
+        cwd=folder,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
+    end = time.monotonic() + 120
+    while not Path("r.json").exists() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.1)
+    time.sleep(4)
+    os.killpg(process.pid, signal.SIGINT)
+    return process
+
+
+@pytest.mark.slow
+def test_an_interrupt_leaves_what_is_done_and_no_process(folder):
+    process = _run_until_interrupted(folder)
+    assert process.wait(30) == 130
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    done = Comparison.read(Path("r.json").read_text(), "r.json")
+    assert [each.name for each in done.outcomes] == ["b", "c", "d", "e"]
+    _, found = compare_by_command(*(f"{name}=train.py:step" for name in "abcdef"), "--resume", "r.json")
+    assert [each.name for each in found.outcomes] == ["b", "c", "d", "e", "f"] and found["f"].results == "equal"
 
 
 KNOWN = Path(__file__).with_name("known_variants.py")

@@ -7,6 +7,7 @@ import argparse
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
@@ -185,7 +186,8 @@ def _compare_programs(args: argparse.Namespace) -> Comparison:
             loaded = {text: stack.enter_context(programs.load_in_stage(text)) for text in dict.fromkeys(s.program for s in specs)}
             subjects = [processes.load_subject(spec, loaded[spec.program]) for spec in specs]
         else:
-            subjects = [processes.Apart(spec) for spec in specs]
+            shown = set[str]()
+            subjects = [processes.Apart(spec, shown) for spec in specs]
         asked = {"by": args.by, "visible": args.visible, "seconds": args.seconds, "effects": not args.no_effects}
         found = None
         for found in compare_subjects(subjects, **asked, known=known):
@@ -200,7 +202,7 @@ def _specs(args: argparse.Namespace) -> Iterator[Spec]:
     """The variants: each program with each choice of rules, with the options of its name; and those that options name."""
     from hlotag.cli.processes import Spec
 
-    chosen = [*map(_named_rules, args.rules), *(_grid(args.grid) if args.grid else ())] or [(_NONE, ())]
+    chosen = [*_named_rules(args.rules), *(_grid(args.grid) if args.grid else ())] or [(_NONE, ())]
     if args.grid and not args.rules:
         chosen.insert(0, (_NONE, ()))
     programs = [_named(text) for text in args.programs]
@@ -211,7 +213,8 @@ def _specs(args: argparse.Namespace) -> Iterator[Spec]:
             is_named_by_rules = len(programs) == 1 and len(chosen) > 1
             variant = rules_name if is_named_by_rules else name if len(chosen) == 1 else f"{name} {rules_name}"
             if variant in taken:
-                raise HlotagError(f"two variants are named {variant!r}; name them, as in new={program}")
+                what = f"--rules new={rules}" if is_named_by_rules and isinstance(rules, str) else f"new={program}"
+                raise HlotagError(f"two variants are named {variant!r}; name them, as in {what}")
             taken.add(variant)
             yield Spec(variant, program, rules, options.pop(variant, {}))
     for name, further in options.items():
@@ -228,13 +231,18 @@ def _named(text: str) -> tuple[str, str]:
     return name or program, program
 
 
-def _named_rules(text: str) -> tuple[str, str | tuple[()]]:
-    if text == _NONE:
-        return _NONE, ()
-    name, _, file = text.rpartition("=")
-    if not Path(file).is_file():
-        raise HlotagError(f"--rules {text}: there is no such file")
-    return name or Path(file).stem, str(Path(file).resolve())
+def _named_rules(texts: Sequence[str]) -> Iterator[tuple[str, str | tuple[()]]]:
+    """The name and the path of each file of rules: `groups` of `groups.toml`, `a/groups.toml` if there is another one."""
+    stems = Counter(Path(text).stem for text in texts)
+    for text in texts:
+        name, _, file = text.rpartition("=")
+        if text == _NONE:
+            yield _NONE, ()
+        elif Path(file).is_file():
+            stem = Path(file).stem
+            yield name or (stem if stems[stem] == 1 else file), str(Path(file).resolve())
+        else:
+            raise HlotagError(f"--rules {text}: there is no such file")
 
 
 def _options(texts: Sequence[str]) -> dict[str, dict[str, Any]]:

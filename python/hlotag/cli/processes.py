@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hlotag._text import printable
 from hlotag.comparisons.subjects import Here, Prepared, VariantError
 from hlotag.comparisons.variants import Variant
 from hlotag.errors import HlotagError
@@ -59,9 +62,12 @@ class Apart:
 
     has_own_process = True
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, shown: set[str] | None = None) -> None:
+        """`shown` are the warnings of other variants, which are not shown again."""
         self.name = spec.name
         self._spec = spec
+        self._shown = set[str]() if shown is None else shown
+        self._warnings: list[str] = []
         self._process: subprocess.Popen[str] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="hlotag-")
         self._errors = Path(self._folder.name) / "stderr"
@@ -108,6 +114,10 @@ class Apart:
             self._process.communicate()
             self._process = None
         self._folder.cleanup()
+        for warning in self._warnings:
+            if warning not in self._shown:
+                self._shown.add(warning)
+                print(printable(warning, keep="\n"), end="", file=sys.stderr)
 
     def _ask(self, what: str, **arguments: Any) -> Any:
         if self._process is None or self._process.stdin is None or self._process.stdout is None:
@@ -120,6 +130,7 @@ class Apart:
         if not line:
             raise VariantError(self.name, self._why_it_ended())
         answer = json.loads(line)
+        self._warnings += answer["warnings"]
         if "error" in answer:
             if answer["is_shown"]:
                 print(self._said(), end="", file=sys.stderr)
@@ -156,11 +167,15 @@ def _serve(spec: Spec) -> int:
     """Answers the requests of `Apart` with a line each, until there are no more."""
     from hlotag.cli import programs
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # A terminal sends it to `Apart` too, which kills this process.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # What the program prints is no answer.
+    said: list[str] = []
+    warnings.showwarning = lambda *warning: said.append(warnings.formatwarning(*warning[:4]))
 
     def answer(**what: Any) -> None:
-        print(json.dumps(what), file=answers, flush=True)
+        print(json.dumps(what | {"warnings": said}), file=answers, flush=True)
+        said.clear()
 
     try:
         with programs.load_in_stage(spec.program) as program:
@@ -186,4 +201,4 @@ def _do(subject: Here, what: str, arguments: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(_serve(Spec(**json.loads(sys.argv[1]))))
+    sys.exit(_serve(Spec(**json.loads(sys.argv.pop()))))  # A program finds no arguments that are not its own.

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from hlotag.audits.baseline import FEWER, worse
 from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
 from hlotag.audits.memory import sum_rows
-from hlotag.audits.report import Reported
+from hlotag.audits.report import Problem, Reported
 from hlotag.audits.work import sum_work_rows
 from hlotag.comparisons.model import MEASURES, Amount, Difference, Trend
 from hlotag.comparisons.timing import Place
@@ -26,7 +26,14 @@ def groupings_of(now: Reported, before: Reported, by: Grouping | None) -> list[G
 def list_worse(now: Reported, before: Reported) -> tuple[str, ...]:
     """The problems of tags that the other program does not have, a line each. Fewer tags are none: programs may differ."""
     found = (problem for problem in worse(now, before) if problem.kind != FEWER)
-    return tuple(f"{problem.title}{f' at {problem.source}' if problem.source else ''}" for problem in found)
+    return tuple(_in_a_line(problem) for problem in found)
+
+
+def _in_a_line(problem: Problem) -> str:
+    """What is wrong and where; without a tag, which rule or pass it is."""
+    if problem.source:
+        return f"{problem.title} at {problem.source}"
+    return problem.title if problem.tag else f"{problem.title}: {problem.why}"
 
 
 def compare_amounts(now: Reported, before: Reported, groups: Sequence[Grouping]) -> tuple[Difference, list[Difference]]:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlotag._text import in_bytes, in_work
+from hlotag._text import count, in_bytes, in_work
 from hlotag._util.groups import group
 from hlotag.audits.model import Effect
 from hlotag.profiles.model import in_words as time_in_words
@@ -165,7 +165,7 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """The answer in a few words: `slower`, `faster, less memory, results differ`, `not compiled`."""
+        """The answer in a few words: `slower`, `faster, less memory, results differ`, `not compiled`, `as fast, 1 problem`."""
         time = self.program.amount(TIME)
         doubt = [time.doubt] if time and time.trend == Trend.UNDECIDED and not self.error else []
         return self._answer(MEASURES, doubt)
@@ -186,6 +186,8 @@ class Outcome:
         words += [f"{each.trend} {each.measure}" for each in counted if abs(each.growth) >= _SMALL]
         if self.results not in ("", EQUAL):
             words.append("results differ")
+        if self.problems:
+            words.append(count(len(self.problems), "problem"))
         return ", ".join(words) or "the same"
 
     def _speed(self) -> list[str]:

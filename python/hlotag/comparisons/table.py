@@ -62,7 +62,7 @@ def effects_in_words(outcome: Outcome) -> str:
 
 def _rounds(found: Compared) -> Iterator[str]:
     if found.rounds:
-        yield f"{found.rounds} rounds in {found.seconds:.0f} s; a change of {found.visible:.0%} was looked for."
+        yield f"{count(found.rounds, 'round')} in {found.seconds:.0f} s; a change of {found.visible:.0%} was looked for."
 
 
 def _variants(found: Compared, width: int) -> Table:
