@@ -19,6 +19,7 @@ _GLUE_CALLS = {"AllocateBuffer", "AsyncCollectiveDone", "AsyncCollectiveStart", 
 # Custom calls without arithmetic: moves between memories, annotations of XLA's, and comparisons.
 _MOVING_CALLS = {
     *("annotate_device_placement", "CreateBuffer", "MoveToDevice", "MoveToHost", "Pin", "PinToDevice", "PinToDeviceSram"),
+    "AssumeGatherIndicesInBound",
     *("Unpin", "InspectSharding", "LayoutConstraint", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"),
     *("PadToStatic", "SliceToDynamic", "TopK", "X64Combine", "X64SplitHigh", "X64SplitLow"),
 }
