@@ -2,7 +2,6 @@
 """`hlotag compare`: variants in processes of their own."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -209,12 +208,9 @@ def _run_until_interrupted(folder: Path) -> subprocess.Popen[bytes]:
     """Interrupts a comparison as a terminal does: four variants are done, and the fifth one runs."""
     command = ["compare", *(f"{name}=train.py:step" for name in "abcdef"), "--seconds", "3", "--no-effects", "--resume", "r.json"]
     # In the background of a shell, processes ignore the signal.
-    process = subprocess.Popen(
-        [sys.executable, "-m", "hlotag", *command],
-        cwd=folder,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )
+    heeding = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    run = [sys.executable, "-c", heeding, sys.executable, "-m", "hlotag", *command]
+    process = subprocess.Popen(run, cwd=folder, start_new_session=True)
     end = time.monotonic() + 120
     while not Path("r.json").exists() and process.poll() is None and time.monotonic() < end:
         time.sleep(0.1)
