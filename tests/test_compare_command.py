@@ -2,6 +2,7 @@
 """`hlotag compare`: variants in processes of their own."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
