@@ -89,8 +89,11 @@ def test_a_layer_that_is_a_jitted_function_exchanges_its_gradient(form):
 
 @pytest.mark.parametrize("function", [layer, jax.jit(layer), jax.checkpoint(layer)], ids=["plain", "jit", "checkpoint"])
 @pytest.mark.parametrize("is_checked", [True, False])
-def test_a_layer_of_a_scan_exchanges_the_gradients_of_all_trips(function, is_checked):
+def test_a_layer_of_a_scan_exchanges_the_gradients_of_all_trips(function, is_checked, request):
     """Checked, each trip sums its own; else the stacked gradients are summed behind the loop."""
+    if jax.__version_info__ < (0, 11) and not is_checked and request.node.callspec.id.endswith("jit"):
+        reason = "jax 0.10 calls a jitted function in the loop of a backward pass, and its result is not followed"
+        request.node.add_marker(pytest.mark.xfail(strict=True, reason=reason))
     mesh = Mesh(np.array(jax.devices()[:DEVICES]), ("data",))
     width, trips = WIDTHS[0], 3
 

@@ -123,7 +123,8 @@ def test_utilization_leaves_out_what_is_computed_again():
 
     plain, again = (profiled(jax.value_and_grad(partial(loss, layer=each)), X) for each in (layer, jax.checkpoint(layer)))
     assert plain.products_at_limit == pytest.approx(5 * PRODUCT / 4e12)
-    assert sum(row.flops for row in again.rows) > 1.1 * sum(row.flops for row in plain.rows)
+    if jax.__version_info__ >= (0, 11):  # Before, XLA for CPU computed nothing again.
+        assert sum(row.flops for row in again.rows) > 1.1 * sum(row.flops for row in plain.rows)
     assert again.products_at_limit == pytest.approx(plain.products_at_limit)
 
 
