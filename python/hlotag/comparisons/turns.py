@@ -39,7 +39,6 @@ class Turns:
     visible: float
     rounds: int = 0
     _steps: int = 1
-    _turn: int = 0
     _untraced: dict[str, list[float]] = field(default_factory=dict)
 
     def run(self, step_seconds: float, limit: float) -> list[tuple[Difference, list[Difference]]]:
@@ -58,30 +57,35 @@ class Turns:
 
     def _run_round(self) -> None:
         """Runs some steps without the profiler, and some with it."""
-        for _ in range(self._steps):
-            for subject in self._in_order():
+        for number in range(self._steps):
+            for subject in self._in_order(number):
                 self._untraced.setdefault(subject.name, []).append(subject.time_step())
         if self._is_apart:
             self._trace(self.subjects)
         else:
-            for subject in self._in_order():
+            for subject in self._in_order(0):
                 self._trace([subject])
         self.rounds += 1
 
     def _trace(self, subjects: Sequence[Subject]) -> None:
         for subject in subjects:
             subject.start_trace()
-        for _ in range(self._steps):
-            for subject in self._in_order():
+        for number in range(self._steps):
+            for subject in self._in_order(number):
                 if subject in subjects:
                     subject.time_step()
         for subject in subjects:
             subject.stop_trace()
 
-    def _in_order(self) -> Sequence[Subject]:
-        """Each time in the other order: what a variant leaves in caches helps or hinders the next one."""
-        self._turn += 1
-        return self.subjects if self._turn % 2 else list(reversed(self.subjects))
+    def _in_order(self, number: int) -> Sequence[Subject]:
+        """The order of a step of a round.
+
+        Each round begins with another variant, because the first step after a trace is slow. No variant follows itself, which
+        would find its caches warm, and the others change direction: what a variant leaves in caches concerns the next one.
+        """
+        begins = self.rounds % len(self.subjects)
+        first, *others = [*self.subjects[begins:], *self.subjects[:begins]]
+        return [first, *(reversed(others) if number % 2 else others)]
 
     def _compare(self, number: int) -> tuple[Difference, list[Difference]]:
         base, other = self.subjects[0], self.subjects[number]
