@@ -28,6 +28,11 @@ from hlotag.profiles.record import notes_of
 _TOGETHER = 4
 VISIBLE, SECONDS = 0.2, 60.0
 _Times = tuple[Difference, list[Difference]]
+_SHORT = 0.005  # seconds
+_SHORT_STEPS = (
+    "Steps take less than 5 ms: on a busy CPU, equal programs in processes of their own differ for as long as these run, which "
+    "the margins do not hold. Compare again, or with --one-process."
+)
 _NOT_RUN = "The arguments are shapes, so nothing ran: there are no times, and results are not compared."
 
 
@@ -172,8 +177,14 @@ class _Comparing:
             rounds=self._rounds,
             visible=self._visible,
             seconds=self._seconds,
-            notes=tuple(notes_of(first.audit.platform)) if first.seconds else (_NOT_RUN,),
+            notes=self._notes(first),
         )
+
+    def _notes(self, first: Prepared) -> tuple[str, ...]:
+        if not first.seconds:
+            return (_NOT_RUN,)
+        is_short = first.audit.platform == "cpu" and first.seconds < _SHORT and self._base.has_own_process
+        return (*notes_of(first.audit.platform), *([_SHORT_STEPS] if is_short else []))
 
     def run(self, others: Sequence[Subject]) -> None:
         """Compiles some variants, and runs them in turns. Their outcomes say what failed."""
