@@ -78,6 +78,7 @@ class Program:
         self.collectives = {instruction.name: instruction for instruction in instructions if instruction.collective}
         """The collectives and the ends of their asynchronous pairs, by name."""
         self._parts: dict[str, tuple[Part, ...]] = {}
+        self._times: dict[str, list[tuple[Instruction, float]]] = {}
 
     @cached_property
     def keys(self) -> list[str]:
@@ -169,6 +170,11 @@ class Program:
 
         Of a conditional, the largest branch runs.
         """
+        if name not in self._times:
+            self._times[name] = self._count_times(name)
+        return self._times[name]
+
+    def _count_times(self, name: str) -> list[tuple[Instruction, float]]:
         own = self._inside.get(name, ())
         inside = [*own, *(each for inner in self._run_by(name) for each in self._inside.get(inner, ()))]
         if runs := max((each.runs for each in own), default=0):

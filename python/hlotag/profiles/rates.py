@@ -78,10 +78,10 @@ class Meter:
         found: dict[str, Amounts] = {}
         for name in self._ran():
             if row := row_of(name):
-                amounts = found.setdefault(row, Amounts())
-                amounts.bytes += self._bytes(name) * self._runs(name)
+                amounts, runs = found.setdefault(row, Amounts()), self._runs(name)
+                amounts.bytes += self._bytes(name) * runs
                 for each, times in self._program.inside(name):
-                    amounts.add_flops(self._type_of(each), each.flops * times * self._runs(name))
+                    amounts.add_flops(self._type_of(each), each.flops * times * runs)
         return found
 
     def products(self) -> dict[str, float]:
