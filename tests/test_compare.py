@@ -15,6 +15,7 @@ from hlotag.comparisons import Comparison, Trend, Variant, grid
 from hlotag.comparisons.results import compare_results, write_results
 from hlotag.comparisons.timing import compare_pairs
 from hlotag.profiles import Row, Timing
+from hlotag.profiles.record import Runner
 
 X = np.full((64, 64), 0.01, np.float32)
 
@@ -202,6 +203,28 @@ def test_a_variant_that_fails_ends_no_other(compared):
     assert "No such compile option" in compared["no such option"].error
     assert compared["broken"].error == "ValueError: planted"
     assert compared["broken"].verdict == "not compiled"
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_variant_that_fails_in_a_round_ends_no_other(traced, monkeypatch):
+    """The profiler, which a process has once, is free for the other variants."""
+    time_step, calls = Runner.time_step, []
+
+    def fail_in(runner: Runner) -> float:
+        calls.append(runner)
+        if runner.audit.name == "jit_failing" and calls.count(runner) > (3 if traced else 0):
+            raise RuntimeError("planted")
+        return time_step(runner)
+
+    def failing(x):
+        return layers(x)
+
+    monkeypatch.setattr(Runner, "time_step", fail_in)
+    monkeypatch.setattr("hlotag.comparisons.turns._STEPS", 2)
+    found = hlotag.compare({"none": None, "failing": failing, "same": None}, layers, X, by="layer", seconds=0, effects=False)
+    assert found["failing"].error == "RuntimeError: planted"
+    same = found["same"].program.amount("time")
+    assert same and same.now and not found["same"].error
 
 
 def test_a_comparison_is_read_back_and_shown(compared, tmp_path):

@@ -12,7 +12,7 @@ import pytest
 import hlotag
 from hlotag.cli import main
 from hlotag.profiles.limits import Limits
-from hlotag.profiles.record import report
+from hlotag.profiles.record import profile_in_full
 
 LAYERS, WIDTH, ROWS = 3, 64, 256
 PROGRAM = """
@@ -48,7 +48,7 @@ def page() -> str:
     limits = Limits("a device", {"f32": 1e12}, 1e11)
     with hlotag.stage():
         weights = [jnp.ones((WIDTH, WIDTH))] * LAYERS
-        profile = report(jax.grad(loss), (weights, jnp.ones((ROWS, WIDTH))), steps=3, limits=limits)
+        profile = profile_in_full(jax.grad(loss), (weights, jnp.ones((ROWS, WIDTH))), steps=3, limits=limits)
     path = Path("page.html").resolve()
     profile.to_html(path)
     text = path.read_text()

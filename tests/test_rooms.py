@@ -113,8 +113,8 @@ def test_ir_is_changed_by_the_rewriter_alone():
 
 
 def test_tests_skip_by_requires_alone():
-    # Facts of the machine and of JAX, and not missing tools: no GPU, one implementation of checkpoint, no YNNPACK.
-    facts = {"test_hlo_gpu.py", "test_rule_is_block.py", "test_weights.py"}
+    # Facts of the machine and of JAX, and not missing tools: no GPU, one implementation of checkpoint.
+    facts = {"test_hlo_gpu.py", "test_rule_is_block.py"}
     skipping = users(r"\b(importorskip|skipif|skip\()", ROOT / "tests", ".py") - {Path(__file__).name, "requires.py"}
     assert {file for file in skipping if "/" not in file} == facts
 

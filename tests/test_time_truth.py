@@ -8,7 +8,7 @@ import pytest
 import hlotag
 from hlotag.audits.collect import Audited, audit_and_compile
 from hlotag.hlo.module import of_executable
-from hlotag.profiles.record import OPTIONS
+from hlotag.profiles.record import options_of
 from time_programs import PROGRAMS
 from time_programs_new import NEW, OF_LIBRARIES
 from time_truth import judge_program, parse, show, work_of
@@ -28,7 +28,7 @@ def audited():
         if name not in found:
             function, arguments = PROGRAMS[name]()
             with hlotag.stage():
-                found[name] = audit_and_compile(function, arguments, {}, lambda platform: OPTIONS.get(platform, {}))
+                found[name] = audit_and_compile(function, arguments, {}, options_of)
         return found[name]
 
     return audit

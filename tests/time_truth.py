@@ -29,7 +29,7 @@ from jax.profiler import ProfileData
 
 import hlotag
 from hlotag.audits.collect import audit_and_compile
-from hlotag.profiles.record import OPTIONS
+from hlotag.profiles.record import options_of
 from time_costs import cost_of, product_cost, reduction_cost
 
 _PART = re.compile(r"\bpart_(\w+?)\b")
@@ -460,7 +460,7 @@ def judge_program(make: Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]
     """Compiles, traces and profiles a program, a function and its arguments; judges the profile. Leaves the trace in `folder`."""
     function, arguments = make()
     with hlotag.stage():
-        program = audit_and_compile(function, arguments, {}, lambda platform: OPTIONS.get(platform, {}))
+        program = audit_and_compile(function, arguments, {}, options_of)
         original = parse(jax.jit(function).lower(*arguments).as_text("hlo", debug_info=True))
     module = parse(program.compiled.as_text())
     jax.block_until_ready(program.compiled(*arguments))

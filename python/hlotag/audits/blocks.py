@@ -17,7 +17,8 @@ from hlotag import _compat
 from hlotag._util.arguments import check_flag
 from hlotag.audits import program
 from hlotag.audits.collect import compile_and_audit, prepared, recording
-from hlotag.audits.compilations import Compilation, Compilations, Entry, list_arguments, write_index
+from hlotag.audits.compilations import Compilation, Compilations, Entry, list_arguments, name_of
+from hlotag.audits.render.index import write_index
 from hlotag.audits.views import Audit
 from hlotag.errors import HlotagError
 from hlotag.lowering import hlo_stage, staging
@@ -74,17 +75,17 @@ def _work(audit: Audit) -> int:
 
 @contextmanager
 def observing(
-    found: Callable[[Compilation], None], *, memory: bool = False, options: Mapping[str, Mapping[str, Any]] | None = None
+    found: Callable[[Compilation], None], *, memory: bool = False, options: Callable[[str], Mapping[str, Any]] = lambda _: {}
 ) -> Iterator[None]:
     """A block in which programs are traced, lowered and compiled anew, and audited.
 
-    `found` gets each program. `options` are further options of the compiler, by JAX's name of a platform.
+    `found` gets each program. `options` returns further options of the compiler for JAX's name of a platform.
     """
     names: Counter[str] = Counter()
 
     def observe(module: ir.Module, platform: str, compiled: _Compiled) -> Any:
-        further = (options or {}).get(platform, {})
-        arguments, seconds = list_arguments(module), 0.0
+        further = options(platform)
+        name, arguments, seconds = name_of(module), list_arguments(module), 0.0
 
         def compile_timed(other: ir.Module, own: Mapping[str, Any]) -> Any:
             nonlocal seconds
@@ -95,7 +96,7 @@ def observing(
 
         audit, executable = _audit(module, platform, compile_timed, names, memory=memory)
         if audit is not None:
-            found(Compilation(audit, seconds, arguments))
+            found(Compilation(name, audit, seconds, arguments))
         return executable
 
     with (
@@ -132,9 +133,8 @@ def _rename(module: ir.Module, names: Counter[str]) -> None:
     """Numbers the modules of one name, which traces tell apart by their names only."""
     from jaxlib.mlir import ir
 
-    attributes: Any = module.operation.attributes
-    name = attributes["sym_name"].value
+    name = name_of(module)
     names[name] += 1
     if names[name] > 1:
         with module.context:
-            attributes["sym_name"] = ir.StringAttr.get(f"{name}_{names[name]}")
+            module.operation.attributes["sym_name"] = ir.StringAttr.get(f"{name}_{names[name]}")

@@ -151,9 +151,10 @@ def _compare_saved(args: argparse.Namespace) -> Comparison:
     from hlotag.comparisons.run import compare
 
     saved = {}
-    for name in args.programs:
-        named, _, file = name.rpartition("=")
-        saved[named or Path(file).stem if (named or Path(file).stem) not in saved else file] = _read_saved(file)
+    for text in args.programs:
+        named, _, file = text.rpartition("=")
+        name = named or Path(file).stem
+        saved[file if name in saved else name] = _read_saved(file)
     return compare(saved, by=args.by, visible=args.visible)
 
 

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,12 +90,11 @@ class Apart:
         """As `Subject.time_step`."""
         return self._ask("time_step")
 
-    def start_trace(self) -> None:
-        """As `Subject.start_trace`."""
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """As `Subject.tracing`."""
         self._ask("start_trace")
-
-    def stop_trace(self) -> None:
-        """As `Subject.stop_trace`."""
+        yield
         self._ask("stop_trace")
 
     def profile(self, by: Grouping | None) -> Timing:
@@ -179,10 +179,15 @@ def _serve(spec: Spec) -> int:
 
     try:
         with programs.load_in_stage(spec.program) as program:
-            subject = load_subject(spec, program)
+            subject, trace = load_subject(spec, program), ExitStack()
             for line in sys.stdin:
                 what, arguments = json.loads(line)
-                answer(value=_do(subject, what, arguments))
+                if what == "start_trace":
+                    answer(value=trace.enter_context(subject.tracing()))
+                elif what == "stop_trace":
+                    answer(value=trace.close())
+                else:
+                    answer(value=_do(subject, what, arguments))
     except (HlotagError, OSError) as error:
         answer(error=str(error), is_shown=not isinstance(error, VariantError))
         return 1

@@ -75,16 +75,13 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _make(args: argparse.Namespace, function: Any, arguments: Sequence[Any]) -> Audit | Profile:
-    import jax
-
     from hlotag.audits.collect import audit
-    from hlotag.profiles.record import report
+    from hlotag.profiles.record import can_run, profile_in_full
 
-    is_shapes = any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(arguments))
     effects = not args.no_effects
-    if args.no_run or is_shapes or not callable(function):
+    if args.no_run or not can_run(function, arguments):
         return audit(function, *arguments, memory=True, effects=effects)
-    return report(function, arguments, by=args.by, steps=args.steps, limits=args.limits, effects=effects)
+    return profile_in_full(function, arguments, by=args.by, steps=args.steps, limits=args.limits, effects=effects)
 
 
 def _answer(found: Audit | Profile) -> Iterator[str]:
@@ -98,7 +95,7 @@ def _answer(found: Audit | Profile) -> Iterator[str]:
     if not isinstance(found, Audit):
         yield from textwrap.wrap(found.sentence, 80)[:3]
         yield ""
-        for each in list(found.break_down())[:1]:
+        for each in [each for each in found.break_down() if each.title == found.telling_key]:
             rates = found.rates(each.title)
             yield f"{each.title[:26]:26} {'time':>9} {'share':>6}  of the device's limit"
             for value in list(each.lines)[:_ROWS]:

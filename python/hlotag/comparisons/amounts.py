@@ -11,7 +11,7 @@ from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
 from hlotag.audits.memory import sum_rows
 from hlotag.audits.report import Problem, Reported
 from hlotag.audits.work import sum_work_rows
-from hlotag.comparisons.model import MEASURES, Amount, Difference, Trend
+from hlotag.comparisons.model import MEASURES, TIME, Amount, Difference, Trend
 from hlotag.comparisons.timing import Place
 
 # Without time, and without memory if an audit lacks it.
@@ -51,13 +51,25 @@ def compare_amounts(now: Reported, before: Reported, groups: Sequence[Grouping])
     return Difference("", "", "", _pair(names, _totals(before), _totals(now))), list(rows.values())
 
 
-def _pair(names: Sequence[str], before: Sequence[int], now: Sequence[int]) -> tuple[Amount, ...]:
-    return tuple(
-        Amount(
-            name, was or 0, is_now or 0, Trend.SAME if was == is_now else Trend.MORE if (is_now or 0) > (was or 0) else Trend.LESS
-        )
-        for name, (was, is_now) in zip(names, zip_longest(before, now, fillvalue=0), strict=False)
+def order_of_row(row: Difference) -> tuple[bool, bool, float, float]:
+    """Sorts rows that differ before others, then rows of keys, then those that differ most in time, and in what is counted."""
+    differs = [each for each in row.amounts if each.trend in (Trend.MORE, Trend.LESS)]
+    of_time, counted = (
+        sum(abs(each.now - each.before) for each in differs if (each.measure == TIME) is is_time) for is_time in (True, False)
     )
+    return not differs, not row.key, -of_time, -counted
+
+
+def _pair(names: Sequence[str], before: Sequence[int], now: Sequence[int]) -> tuple[Amount, ...]:
+    """The amounts of a row, which may be in one of the programs only."""
+    pairs = zip(names, zip_longest(before, now, fillvalue=0), strict=False)
+    return tuple(Amount(name, was, is_now, _trend(was, is_now)) for name, (was, is_now) in pairs)
+
+
+def _trend(was: int, is_now: int) -> Trend:
+    if was == is_now:
+        return Trend.SAME
+    return Trend.MORE if is_now > was else Trend.LESS
 
 
 def _sum_amounts(audit: Reported, by: Grouping, keys: Sequence[str]) -> dict[Place, list[int]]:

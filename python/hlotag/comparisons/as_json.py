@@ -24,7 +24,7 @@ def dumps(found: Compared, *, indent: int | None = None) -> str:
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    made = {name: getattr(outcome, name) for name in ("name", "verdict", "error", "results", "problems", "notes")}
+    made = {name: getattr(outcome, name) for name in ("name", "verdict", "error", "results", "problems")}
     made["effects"] = [each._asdict() for each in outcome.effects]
     return made | {"program": _row(outcome.program), "rows": list(map(_row, outcome.rows))}
 
@@ -52,7 +52,6 @@ def _read_outcome(made: dict[str, Any]) -> Outcome:
         problems=tuple(made["problems"]),
         program=_read_row(made["program"]),
         rows=tuple(map(_read_row, made["rows"])),
-        notes=tuple(made["notes"]),
     )
 
 

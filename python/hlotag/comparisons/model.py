@@ -143,7 +143,6 @@ class Outcome:
         problems: What became worse with the tags than in the first variant, a line each.
         program: The whole program. The time of a step is that without the profiler.
         rows: The rows of keys that both variants have, those that differ most first.
-        notes: What else to know.
     """
 
     name: str
@@ -153,7 +152,6 @@ class Outcome:
     problems: tuple[str, ...] = ()
     program: Difference = Difference("", "", "", ())
     rows: tuple[Difference, ...] = ()
-    notes: tuple[str, ...] = ()
 
     def differing(self) -> list[Difference]:
         """The rows in which something differs."""
@@ -203,7 +201,8 @@ class Compared:
     """Variants of a program, compiled, checked and timed.
 
     Attributes:
-        base: The first variant, with which the others are compared; its amounts are the same before and now.
+        base: The first variant, with which the others are compared. Its amounts are those that are counted, the same before and
+            now.
         outcomes: The other variants.
         by: What the rows are grouped by.
         rounds: In how many rounds the variants ran in turns; 0 without a device.

@@ -13,8 +13,8 @@ from typing import Any
 from hlotag._util.arguments import check_flag
 from hlotag._util.progress import step
 from hlotag.audits.grouping import Grouping
-from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse
-from hlotag.comparisons.model import TIME, Difference, Outcome, Trend
+from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse, order_of_row
+from hlotag.comparisons.model import TIME, Difference, Outcome
 from hlotag.comparisons.saved import compare_saved
 from hlotag.comparisons.subjects import Here, Prepared, Subject, VariantError
 from hlotag.comparisons.timing import Place
@@ -30,8 +30,8 @@ VISIBLE, SECONDS = 0.2, 60.0
 _Times = tuple[Difference, list[Difference]]
 _SHORT = 0.005  # seconds
 _SHORT_STEPS = (
-    "Steps take less than 5 ms: on a busy CPU, equal programs in processes of their own differ for as long as these run, which "
-    "the margins do not hold. Compare again, or with --one-process."
+    "Steps take less than 5 ms. On a busy CPU, equal programs in separate processes can differ by more than the margins say. "
+    "Compare again with --one-process."
 )
 _NOT_RUN = "The arguments are shapes, so nothing ran: there are no times, and results are not compared."
 
@@ -205,9 +205,8 @@ class _Comparing:
 
     def _run_in_turns(self, others: Sequence[Subject], prepared: dict[str, Prepared]) -> dict[str, _Times]:
         """The times of the variants that run, by name. One that fails leaves `prepared`, and the others run again."""
-        while running := [each for each in others if each.name in prepared and prepared[each.name].seconds]:
-            if not self._prepared.seconds:
-                break
+        can_run = bool(self._prepared.seconds)
+        while running := [each for each in others if can_run and each.name in prepared and prepared[each.name].seconds]:
             self._base.forget()
             for each in running:
                 each.forget()
@@ -266,18 +265,17 @@ def _outcome(
     if times is not None:
         whole, timed = times
         program = replace(program, amounts=(*whole.amounts, *program.amounts))
-    problems = list_worse(now.audit, before.audit)
     return Outcome(
         name,
         results=now.results,
         effects=tuple(now.audit.effects),
-        problems=problems,
+        problems=list_worse(now.audit, before.audit),
         program=program,
-        rows=join_rows(timed, counted),
+        rows=_join_rows(timed, counted),
     )
 
 
-def join_rows(timed: Sequence[Difference], counted: Sequence[Difference]) -> tuple[Difference, ...]:
+def _join_rows(timed: Sequence[Difference], counted: Sequence[Difference]) -> tuple[Difference, ...]:
     """One row for each place, with times and counted amounts: those that differ first, those with most time first."""
     keys = {row.key for row in counted}
     rows: dict[Place, Difference] = {(row.key, row.value, row.phase): row for row in counted}
@@ -285,10 +283,4 @@ def join_rows(timed: Sequence[Difference], counted: Sequence[Difference]) -> tup
         if not counted or row.key in keys:
             place = row.key, row.value, row.phase
             rows[place] = replace(row, amounts=(*row.amounts, *(rows[place].amounts if place in rows else ())))
-    return tuple(sorted(rows.values(), key=_order))
-
-
-def _order(row: Difference) -> tuple[bool, bool, float, float]:
-    differs = [each for each in row.amounts if each.trend in (Trend.MORE, Trend.LESS)]
-    time_differs = sum(abs(each.now - each.before) for each in differs if each.margin)
-    return not differs, not row.key, -time_differs, -sum(abs(each.now - each.before) for each in differs if not each.margin)
+    return tuple(sorted(rows.values(), key=order_of_row))

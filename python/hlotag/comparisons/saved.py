@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hlotag.audits.grouping import Grouping
 from hlotag.audits.report import Reported
-from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse
+from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse, order_of_row
 from hlotag.comparisons.model import Difference, Outcome, Trend
 from hlotag.comparisons.timing import compare_runs, without_light
 from hlotag.comparisons.views import Comparison
@@ -28,21 +28,20 @@ def compare_saved(saved: Mapping[str, Reported | Timing], by: Grouping | None, v
     Raises ArgumentError if some are audits and some are profiles, or `by` names a key that none has.
     """
     (name, base), *others = saved.items()
-    outcomes, notes = [], ()
+    outcomes: list[Outcome] = []
+    notes: tuple[str, ...] = ()
     for other, each in others:
         if isinstance(each, Reported) and isinstance(base, Reported):
             program, rows = compare_amounts(each, base, groupings_of(each, base, by))
-            problems = list_worse(each, base)
-            rows = sorted(rows, key=lambda row: (not row.has(Trend.MORE, Trend.LESS), not row.key, *_sizes(row)))
-            outcomes.append(Outcome(other, effects=tuple(each.effects), problems=problems, program=program, rows=tuple(rows)))
+            found = {"effects": tuple(each.effects), "problems": list_worse(each, base), "program": program}
+            outcomes.append(Outcome(other, **found, rows=tuple(sorted(rows, key=order_of_row))))
         elif isinstance(each, Timing) and isinstance(base, Timing):
             outcomes.append(compare_profiles(other, each, base, visible))
             notes = (_AT_TWO_TIMES,)
         else:
             raise ArgumentError(f"{name!r} is {_kind(base)} and {other!r} is {_kind(each)}: compare two audits or two profiles")
     if isinstance(base, Timing):
-        first = compare_profiles(name, base, base, visible)
-        first = replace(first, rows=(), program=first.program)
+        first = replace(compare_profiles(name, base, base, visible), rows=())
     else:
         first = Outcome(name, effects=tuple(base.effects), program=compare_amounts(base, base, [])[0])
     keys = tuple(dict.fromkeys(row.key for each in outcomes for row in each.rows if row.key))
@@ -57,14 +56,9 @@ def compare_profiles(name: str, now: Timing, before: Timing, visible: float) -> 
     step = compare_runs({_WHOLE: before.steps}, {_WHOLE: now.steps}, visible)[_WHOLE]
     longest = max(step.before, step.now)
     rows = [Difference(*place, (without_light(each, longest),)) for place, each in found.items() if each.before or each.now]
-    rows.sort(key=lambda row: (not row.has(Trend.MORE, Trend.LESS), *_sizes(row)))
     if step.trend in (Trend.MORE, Trend.LESS) and not any(row.has(step.trend) for row in rows) and rows:
         step = replace(step, trend=Trend.UNDECIDED)  # All rows changed alike.
-    return Outcome(name, program=Difference(*_WHOLE, (step,)), rows=tuple(rows))
-
-
-def _sizes(row: Difference) -> tuple[float, ...]:
-    return tuple(-abs(amount.now - amount.before) for amount in row.amounts)
+    return Outcome(name, program=Difference(*_WHOLE, (step,)), rows=tuple(sorted(rows, key=order_of_row)))
 
 
 def _kind(each: Reported | Timing) -> str:

@@ -19,7 +19,7 @@ from hlotag.comparisons.variants import Variant
 from hlotag.errors import HlotagError
 from hlotag.lowering.staging import under, with_rules
 from hlotag.profiles.model import Timing
-from hlotag.profiles.record import Runner
+from hlotag.profiles.record import Runner, can_run
 from hlotag.tagging.state import Stage
 
 
@@ -74,12 +74,8 @@ class Subject(Protocol):
         """Runs a step. Returns its seconds."""
         ...
 
-    def start_trace(self) -> None:
-        """Starts to trace steps."""
-        ...
-
-    def stop_trace(self) -> None:
-        """Ends the trace, and reads it."""
+    def tracing(self) -> AbstractContextManager[None]:
+        """A block whose steps are traced. The trace is read at its end."""
         ...
 
     def profile(self, by: Grouping | None) -> Timing:
@@ -107,7 +103,6 @@ class Here:
         self._args = args if variant.args is None else variant.args
         self._runner: Runner | None = None
         self._stage: Stage | None = None
-        self._trace: AbstractContextManager[None] | None = None
 
     def prepare(self, results: Path, *, effects: bool) -> Prepared:
         """As `Subject.prepare`."""
@@ -121,7 +116,7 @@ class Here:
 
     def _prepare(self, results: Path, *, effects: bool) -> Prepared:
         options = self._variant.options
-        if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(self._args)) or not callable(self._fun):
+        if not can_run(self._fun, self._args):
             audited = audit_and_compile(self._fun, self._args, {}, lambda _: options, memory=True, compare=effects)
             return Prepared(audited.audit, "", 0.0)
         self._runner = Runner(self._fun, self._args, {}, None, memory=True, effects=effects, options=options)
@@ -140,15 +135,9 @@ class Here:
         except Exception as error:
             raise VariantError(self.name, f"{type(error).__name__}: {error}") from error
 
-    def start_trace(self) -> None:
-        """As `Subject.start_trace`."""
-        self._trace = self._running.tracing()
-        self._trace.__enter__()
-
-    def stop_trace(self) -> None:
-        """As `Subject.stop_trace`."""
-        if self._trace is not None:
-            self._trace.__exit__(None, None, None)
+    def tracing(self) -> AbstractContextManager[None]:
+        """As `Subject.tracing`."""
+        return self._running.tracing()
 
     def profile(self, by: Grouping | None) -> Timing:
         """As `Subject.profile`."""

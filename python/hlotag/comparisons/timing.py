@@ -23,8 +23,10 @@ Place = tuple[str, str, str]
 _SURE = 0.999
 # A visible change is noticed with this probability.
 _NOTICED = 0.9
-# Of a step: in rows below this no growth is looked for, and rows below that do not show how busy a machine is.
-_LIGHT, _LIGHTEST = 0.05, 0.01
+# Of a step: no growth is looked for in rows below this.
+_LIGHT = 0.05
+# Of the heaviest row: rows below this do not show how busy a machine is.
+_LIGHTEST = 0.01
 # Standard deviation of a row between runs of one program at two times, as part of the row: memory and threads are placed anew.
 _BETWEEN_RUNS = 0.05
 # Standard deviations of a normal distribution: of its median for a sample of one, and in a median of absolute deviations.
@@ -67,9 +69,8 @@ def compare_runs(
 ) -> dict[Place, Amount]:
     """Compares the rows of two programs that ran at two times.
 
-    The machine may have been busier at one of them, which slows all rows alike. So the least of the changes counts as the
-    machine's, if all rows grew, or all shrank. Rows of less than 1% of the
-    heaviest one are not asked.
+    The machine may have been busier at one of them, which slows all rows alike. If all rows grew, or all shrank, the least of
+    the changes counts as the machine's. Rows of less than 1% of the heaviest one do not count for that.
 
     Args:
         before: By row, its seconds in each step.

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,7 +51,7 @@ class Turns:
                 self._run_round()
             is_late = time.monotonic() >= end
             if self.rounds >= look or is_late:
-                found = [self._compare(number) for number in range(1, len(self.subjects))]
+                found = self._compare_all()
                 if is_late or all(map(_is_decided, found)):
                     return found
                 look = int(look * _GROWTH)
@@ -68,14 +69,13 @@ class Turns:
         self.rounds += 1
 
     def _trace(self, subjects: Sequence[Subject]) -> None:
-        for subject in subjects:
-            subject.start_trace()
-        for number in range(self._steps):
-            for subject in self._in_order(number):
-                if subject in subjects:
-                    subject.time_step()
-        for subject in subjects:
-            subject.stop_trace()
+        with ExitStack() as traces:
+            for subject in subjects:
+                traces.enter_context(subject.tracing())
+            for number in range(self._steps):
+                for subject in self._in_order(number):
+                    if subject in subjects:
+                        subject.time_step()
 
     def _in_order(self, number: int) -> Sequence[Subject]:
         """The order of a step of a round.
@@ -87,10 +87,16 @@ class Turns:
         first, *others = [*self.subjects[begins:], *self.subjects[:begins]]
         return [first, *(reversed(others) if number % 2 else others)]
 
-    def _compare(self, number: int) -> tuple[Difference, list[Difference]]:
-        base, other = self.subjects[0], self.subjects[number]
-        group = self.by[number - 1]
-        was, is_now = (self._times_of(subject.profile(group)) for subject in (base, other))
+    def _compare_all(self) -> list[tuple[Difference, list[Difference]]]:
+        base, *others = self.subjects
+        groups = {repr(group): group for group in self.by}
+        times = {name: self._times_of(base.profile(group)) for name, group in groups.items()}
+        return [self._compare(other, times[repr(group)], group) for other, group in zip(others, self.by, strict=True)]
+
+    def _compare(
+        self, other: Subject, was: Mapping[Place, np.ndarray], group: Grouping | None
+    ) -> tuple[Difference, list[Difference]]:
+        base, is_now = self.subjects[0], self._times_of(other.profile(group))
         whole = compare_pairs(self._untraced[base.name], self._untraced[other.name], self.visible)
         step_seconds = max(whole.before, whole.now)
         rows = []

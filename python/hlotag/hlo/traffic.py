@@ -49,9 +49,11 @@ def _read_by_fusion(fusion: Instruction) -> int:
 
 
 def _through_bitcasts(value: Instruction, users: dict[int, list[Instruction]]) -> Iterator[Instruction]:
-    for user in users.get(value.id, ()):
+    """The users of a value, and those of what is the value in another shape."""
+    pending = list(users.get(value.id, ()))
+    for user in pending:  # The list grows.
         if user.opcode == "bitcast":
-            yield from _through_bitcasts(user, users)
+            pending += users.get(user.id, ())
         else:
             yield user
 

@@ -19,8 +19,15 @@ _GLUE_CALLS = {"AllocateBuffer", "AsyncCollectiveDone", "AsyncCollectiveStart", 
 # Custom calls without arithmetic: moves between memories, annotations of XLA's, and comparisons.
 _MOVING_CALLS = {
     *("annotate_device_placement", "CreateBuffer", "MoveToDevice", "MoveToHost", "Pin", "PinToDevice", "PinToDeviceSram"),
-    "AssumeGatherIndicesInBound",
-    *("Unpin", "InspectSharding", "LayoutConstraint", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"),
+    *(
+        "Unpin",
+        "AssumeGatherIndicesInBound",
+        "InspectSharding",
+        "LayoutConstraint",
+        "Sharding",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+    ),
     *("PadToStatic", "SliceToDynamic", "TopK", "X64Combine", "X64SplitHigh", "X64SplitLow"),
 }
 _OF_HOST = "callback"  # in the targets of calls that run a function of the host's

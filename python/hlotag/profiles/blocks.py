@@ -22,8 +22,9 @@ from rich.text import Text
 from hlotag._text import count, printable
 from hlotag._util.progress import step
 from hlotag.audits.blocks import observing
-from hlotag.audits.compilations import Compilation, Compilations, Entry, write_index
+from hlotag.audits.compilations import Compilation, Compilations, Entry
 from hlotag.audits.grouping import Grouping
+from hlotag.audits.render.index import write_index
 from hlotag.audits.render.table import plain_text
 from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError
@@ -31,7 +32,7 @@ from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.limits import device_kind, find_limits
 from hlotag.profiles.model import in_words
-from hlotag.profiles.record import OPTIONS, notes_of, tracing
+from hlotag.profiles.record import notes_of, options_of, tracing
 from hlotag.profiles.views import Profile
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def profiling(by: Grouping | None = None, *, folder: str | os.PathLike[str] | No
     found, compilations = Profiles(), Compilations()
     with tempfile.TemporaryDirectory(prefix="hlotag-") as traced:
         with tracing(traced):
-            with observing(compilations.add, options=OPTIONS):
+            with observing(compilations.add, options=options_of):
                 yield found
             _wait_for_programs()
         with step("reading the trace"):

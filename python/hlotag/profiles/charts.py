@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from hlotag._text import rate_in_words
+from hlotag.audits.render import breakdown
 from hlotag.profiles import perfetto
 from hlotag.profiles.model import Rates, Timing, in_words
 from hlotag.profiles.perfetto import Slice
 from hlotag.profiles.program import Program
 from hlotag.profiles.trace import Device
 
-COLOURS = 10
-"""How many values have a colour of their own, `c0` to `c9`; the others share `c10`."""
 _WIDTH, _HEIGHT, _MARGIN = 900, 320, 50
 # Limit of labelled rows, and of the slices of a track.
 _ROWS, _SLICES = 12, 1500
@@ -109,11 +108,7 @@ def timeline(profile: Timing, key: str | None) -> Iterator[str]:
     colours = _choose_colours(tracks)
     yield '<section id="timeline"><h2>Timeline</h2>'
     yield f"<p>Step {number} of {escape(device.name)}, {in_words((end - start) / 1e9)}{_legend_of(key)}.</p>"
-    items = (
-        f'<li><svg viewBox="0 0 1 1"><rect class="c{n}" width="1" height="1"/></svg>{escape(name)}</li>'
-        for name, n in colours.items()
-    )
-    yield f'<ul class="legend">{"".join(items)}</ul>'
+    yield breakdown.legend({f"c{number}": name for name, number in colours.items()})
     height = len(tracks) * (_LANE + 4) + 20
     size = f'viewBox="0 0 {_WIDTH + _LABEL} {height}"'
     yield f'<div class="scroll"><svg class="chart wide" {size} role="img"><title>Timeline</title>'
@@ -129,7 +124,7 @@ def timeline(profile: Timing, key: str | None) -> Iterator[str]:
 def _draw(each: Slice, y: int, span: tuple[float, float], colours: Mapping[str, int]) -> str:
     """A slice of the step that a span is, at a height."""
     x, width = (_WIDTH * time / (span[1] - span[0]) for time in (each.start - span[0], each.end - each.start))
-    kind = f"c{colours.get(_value(each), COLOURS)}" if _is_of_key(each) else "none"
+    kind = f"c{colours.get(_value(each), breakdown.COLOURS)}" if _is_of_key(each) else "none"
     hint = escape(f"{each.name}: {in_words((each.end - each.start) / 1e9)}{_about(each)}")
     place = f'x="{_LABEL + x:.1f}" y="{y}" width="{max(width, 0.3):.1f}" height="{_LANE}"'
     return f'<rect class="{kind}" {place}><title>{hint}</title></rect>'
@@ -175,4 +170,4 @@ def _choose_colours(tracks: Sequence[tuple[str, Sequence[Slice]]]) -> dict[str, 
         for each in slices:
             if _is_of_key(each):
                 times[_value(each)] += int(each.end - each.start)
-    return {value: number for number, (value, _) in enumerate(times.most_common(COLOURS))}
+    return {value: number for number, (value, _) in enumerate(times.most_common(breakdown.COLOURS))}

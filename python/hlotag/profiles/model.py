@@ -268,6 +268,11 @@ class Timing:
         """What the rows are grouped by."""
         return list(dict.fromkeys(row.key for row in self.rows if row.key))
 
+    @property
+    def telling_key(self) -> str | None:
+        """The key, or other grouping, with most values; None if the profile has no rows of operations."""
+        return max(self.keys, key=lambda key: len({row.value for row in self.rows if row.key == key}), default=None)
+
     def rates(self, key: str) -> dict[str, Rates]:
         """By value of a key, the rates of its operations in all phases. Values that take no time have none."""
         by_value = group((row.value, row) for row in self.rows if row.key == key)

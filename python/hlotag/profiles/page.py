@@ -26,8 +26,7 @@ def html(profile: Timing) -> str:
     if profile.program is None:
         return assemble(f"{profile.name}: time by tag", "\n".join([*_body(profile), *_footer(profile)]), style)
     audit = profile.program.audit
-    body = [*_body(profile), *audit_page.sections(audit), *audit_page.footer(audit), *_footer(profile)]
-    return audit_page.with_search(f"{profile.name}: report", body, audit, style)
+    return audit_page.with_audit(f"{profile.name}: report", _body(profile), audit, end=_footer(profile), style=style)
 
 
 def _body(profile: Timing) -> Iterator[str]:
@@ -46,8 +45,7 @@ def _body(profile: Timing) -> Iterator[str]:
     yield from _communication(profile)
     if audit:
         yield from memory.html(audit, profile.groupings)
-    key = max(profile.keys, key=lambda key: len(profile.rates(key)), default=None)  # The one that tells most apart.
-    if key:
+    if key := profile.telling_key:
         yield from charts.roofline(profile, key)
     yield from charts.timeline(profile, key)
     yield from _hottest(profile)

@@ -35,7 +35,7 @@ from hlotag.profiles.views import Profile
 
 # A command buffer, which XLA makes a CUDA graph, is one event without its instructions: https://github.com/openxla/xprof/issues/3070
 _NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
-OPTIONS = {"cuda": _NO_COMMAND_BUFFERS, "rocm": _NO_COMMAND_BUFFERS, "gpu": _NO_COMMAND_BUFFERS}
+_OPTIONS = {"cuda": _NO_COMMAND_BUFFERS, "rocm": _NO_COMMAND_BUFFERS, "gpu": _NO_COMMAND_BUFFERS}
 _WITHOUT_BUFFERS = (
     "The program was compiled without command buffers, of which a trace does not name all kernels. With them, a step of small "
     "kernels is shorter."
@@ -107,10 +107,16 @@ def profile(
             f"hlotag.profile needs a function, a Lowered or a Compiled, not {type(fun).__name__}; "
             "hlotag.read_profile reads a trace"
         )
-    return _run(Runner(fun, args, kwargs, by, memory=bool(memory)), by, steps, limits)
+    found = None if limits is None else resolve_limits(limits, device_kind())
+    return _run(Runner(fun, args, kwargs, by, memory=bool(memory)), by, steps, found)
 
 
-def report(
+def can_run(fun: Any, args: Sequence[Any]) -> bool:
+    """Whether a program has what it runs on: a function, and arguments that are not only shapes."""
+    return callable(fun) and not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(args))
+
+
+def profile_in_full(
     fun: Callable[..., Any],
     args: Sequence[Any],
     *,
@@ -121,14 +127,14 @@ def report(
 ) -> Profile:
     """Profiles a function with all that a page shows: memory, and the effects of its tags. Arguments are those of `profile`."""
     _check_steps(steps)
-    return _run(Runner(fun, args, {}, by, memory=True, effects=effects), by, steps, limits)
-
-
-def _run(runner: Runner, by: str | Sequence[str] | None, steps: int, limits: Any) -> Profile:
     found = None if limits is None else resolve_limits(limits, device_kind())
+    return _run(Runner(fun, args, {}, by, memory=True, effects=effects), by, steps, found)
+
+
+def _run(runner: Runner, by: str | Sequence[str] | None, steps: int, limits: Limits | None) -> Profile:
     untraced = runner.measure(min(steps, _UNTRACED))
     runner.trace(steps)
-    return runner.profile(by, untraced, found)
+    return runner.profile(by, untraced, limits)
 
 
 def _check_steps(steps: int) -> None:
@@ -215,7 +221,7 @@ class Runner:
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         asked = {"memory": memory, "compare": effects}
-        self._audited = audit_and_compile(fun, args, kwargs, lambda platform: {**OPTIONS.get(platform, {}), **options}, **asked)
+        self._audited = audit_and_compile(fun, args, kwargs, lambda platform: {**options_of(platform), **options}, **asked)
         self._program = Program(self._audited.audit)
         self._program.grouping(by)
         self._call = _Call(fun, self._audited, args, kwargs)
@@ -278,9 +284,14 @@ class Runner:
         return replace(found, notes=(*found.notes, *self._notes, *notes, *notes_of(self.audit.platform)))
 
 
+def options_of(platform: str) -> Mapping[str, Any]:
+    """Options of the compiler without which a trace does not name what ran on JAX's platform."""
+    return _OPTIONS.get(platform, {})
+
+
 def notes_of(platform: str) -> list[str]:
-    """What to say of a program that was compiled with `OPTIONS`."""
-    return [_WITHOUT_BUFFERS] if platform in OPTIONS else []
+    """What to say of a program that was compiled with `options_of`."""
+    return [_WITHOUT_BUFFERS] if options_of(platform) else []
 
 
 class _Call:

@@ -22,6 +22,8 @@ _NUMBER, _PADDING, _LEAST = 6, 3, 12  # columns of a number, between columns, an
 _VALUE = 24  # columns of a value, for which a table leaves out others
 _BAR = 1000  # the width of the longest bar
 _NONE = "none"  # the class of a bar in no phase
+COLOURS = 10
+"""How many values of a drawing have a colour of their own, the classes `c0` to `c9`; the others share `c10`."""
 
 
 class Column(NamedTuple):
@@ -103,8 +105,7 @@ def bars(
     `meanings` say what rows of no operation are. `notes` has, by value, what stands behind the numbers. With `link`, a value
     leads to its tags, operations, lines and instructions in the page's list of tags.
     """
-    items = (f'<li><svg viewBox="0 0 1 1"><rect class="{p}" width="1" height="1"/></svg>{p}</li>' for p in found.phases)
-    yield f'<ul class="legend">{"".join(items)}</ul><ul class="bars{" noted" if notes else ""}">'
+    yield f'{legend({phase: phase for phase in found.phases})}<ul class="bars{" noted" if notes else ""}">'
     others, total = _hidden(found) | found.rest, found.total
     longest = max([*map(found.sum, found.lines), *others.values()], default=0.0)
     for value in list(found.lines)[:_LINES]:
@@ -118,6 +119,13 @@ def bars(
         head = f'<span class="rest" title="{escape(meanings.get(name, ""))}">{escape(name)}</span>'
         yield f"<li>{head}{_bar({_NONE: amount}, longest, in_words)}{_numbers(amount, total, in_words)}</li>"
     yield "</ul>"
+
+
+def legend(names: Mapping[str, str]) -> str:
+    """The legend of a drawing. `names` says what a class of the style sheet stands for."""
+    swatch = '<svg viewBox="0 0 1 1"><rect class="{}" width="1" height="1"/></svg>'
+    items = (f"<li>{swatch.format(each)}{escape(name)}</li>" for each, name in names.items())
+    return f'<ul class="legend">{"".join(items)}</ul>'
 
 
 def _query(title: str, value: str) -> str:

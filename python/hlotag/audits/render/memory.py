@@ -22,8 +22,7 @@ from hlotag.audits.report import Reported
 
 # Limit of listed buffers.
 _BUFFERS = 10
-# Limit of rows with a colour of their own, and the size of a drawing.
-_COLOURS, _WIDTH, _HEIGHT = 10, 900, 220
+_WIDTH, _HEIGHT = 900, 220  # of a drawing
 
 
 def sentence(memory: Memory) -> str:
@@ -86,7 +85,7 @@ def _over_schedule(audit: Reported, memory: Memory, by: Grouping) -> Iterator[st
     weights = Counter[str]()
     for name, life in zip(rows, memory.lives, strict=True):
         weights[name] += life.buffer.bytes * (life.end - life.start + 1)
-    named = [name for name, _ in weights.most_common(_COLOURS)]
+    named = [name for name, _ in weights.most_common(breakdown.COLOURS)]
     places = {name: number for number, name in enumerate(named)}
     series = _stack(memory.lives, [places.get(name, len(named)) for name in rows], len(named) + 1)
     last, most = max(life.end for life in memory.lives) + 1, max(map(sum, series.values()), default=0)
@@ -94,11 +93,7 @@ def _over_schedule(audit: Reported, memory: Memory, by: Grouping) -> Iterator[st
     yield f"<p>Temporary values over the schedule, on top of {escape(in_bytes(fixed))} of arguments, outputs and constants. "
     yield "The line is the peak. Values below a thousandth of the memory are left out.</p>"
     names = [*named, *(["others"] if len(weights) > len(named) else [])]
-    items = (
-        f'<li><svg viewBox="0 0 1 1"><rect class="c{n}" width="1" height="1"/></svg>{escape(name)}</li>'
-        for n, name in enumerate(names)
-    )
-    yield f'<ul class="legend">{"".join(items)}</ul>'
+    yield breakdown.legend({f"c{number}": name for number, name in enumerate(names)})
     yield f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT + 16}" role="img"><title>Memory over the schedule</title>'
     for number, name in enumerate(names):
         yield f'<path class="c{number}" d="{_area(series, number, last, most)}"><title>{escape(name)}</title></path>'

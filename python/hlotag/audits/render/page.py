@@ -58,26 +58,30 @@ _PROBLEMS, _ROWS, _LINKS, _KERNELS = 100, 200, 12, 40
 
 def html(audit: Reported, worse: Sequence[Problem] = ()) -> str:
     """Renders the page, which begins with what is worse than a baseline."""
-    by = audit.keys or ["scope"]
-    body = [*_header(audit, worse), *memory.html(audit, by), *sections(audit, worse), *footer(audit), scripts(audit)]
-    return assemble(f"{audit.name}: what became of its tags", "\n".join(body), script=_script())
+    body = [*_header(audit, worse), *memory.html(audit, audit.keys or ["scope"])]
+    return with_audit(f"{audit.name}: what became of its tags", body, audit, worse)
 
 
-def with_search(title: str, body: Iterable[str], audit: Reported, style: str = "") -> str:
-    """A document that ends with what its list of tags needs: `body` has the sections of an audit."""
-    return assemble(title, "\n".join([*body, scripts(audit)]), style, _script())
+def with_audit(
+    title: str,
+    body: Iterable[str],
+    audit: Reported,
+    worse: Sequence[Problem] = (),
+    *,
+    end: Iterable[str] = (),
+    style: str = "",
+) -> str:
+    """A document with the sections of an audit between `body` and `end`: problems, effects, kernels, and a list of tags.
 
-
-def _script() -> str:
+    `worse` are the problems that a baseline does not have; `style` is further CSS.
+    """
     # A function keeps the script's names private.
-    return f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
-
-
-def scripts(audit: Reported) -> str:
-    """The data of the list of tags, and the script that shows it."""
+    script = f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
+    lines = _source_lines(audit)
     # Escaped, because "<" could end the script element.
-    data = json.dumps(_data(audit, _source_lines(audit)), separators=(",", ":")).replace("<", "\\u003c")
-    return f'<script type="application/json" id="data">{data}</script>\n<script>{_script()}</script>'
+    data = json.dumps(_data(audit, lines), separators=(",", ":")).replace("<", "\\u003c")
+    scripts = f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>'
+    return assemble(title, "\n".join([*body, *_sections(audit, lines, worse), *_footer(audit), *end, scripts]), style, script)
 
 
 def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
@@ -118,9 +122,7 @@ def states_bar(audit: Reported) -> Iterator[str]:
     yield f'{_bar([(state, audit.counts[state]) for state in states])}<ul id="states">{"".join(links)}</ul>' if states else ""
 
 
-def sections(audit: Reported, worse: Sequence[Problem] = ()) -> Iterator[str]:
-    """The sections of problems, effects, tags, kernels and lines without a tag, and the list of tags, which needs the script."""
-    lines = _source_lines(audit)
+def _sections(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) -> Iterator[str]:
     yield from _problems("worse", "Worse than the baseline", worse, audit, lines)
     yield from _problems("problems", "Problems", audit.report.problems, audit, lines)
     if effects := effects_in_words(audit):
@@ -210,8 +212,7 @@ def _more(number: int, shown: int, where: str = "audit.to_json() has all") -> st
     return f"<p>{number - shown} more are hidden; {where}.</p>" if number > shown else ""
 
 
-def footer(audit: Reported) -> Iterator[str]:
-    """What the states mean, and the notes."""
+def _footer(audit: Reported) -> Iterator[str]:
     terms = (
         f'<dt class="state {state}">{state}</dt><dd>{escape(state.meaning)}</dd>' for state in TagState if audit.counts[state]
     )
