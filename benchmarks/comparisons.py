@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often a comparison notices a slower layer, and how often it calls an equal one slower.
 
-    python benchmarks/comparisons.py [--trials 40] [--slower 1.2] [--seconds 30] [--load 4]
+    python benchmarks/comparisons.py [--trials 40] [--slower 1.2] [--seconds 30] [--sequences 8] [--load 4]
 
 A network of four layers is compared with one whose second layer has 1.2 times the width, and with itself, each in a process of
-its own. `--load` keeps as many processes busy beside them.
+its own. The more `--sequences`, the longer a step. `--load` keeps as many processes busy beside them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from hlotag.comparisons import Comparison, Trend
 from hlotag.comparisons.run import compare_subjects
 
 LAYERS, WIDTH, SLOW = 4, 128, 1
+# The programs, which processes of their own load.
+PROGRAMS = Path("compared_programs.py").resolve()
 
 
-def make(slower: float) -> tuple[Any, tuple[Any, ...]]:
+def make(slower: float, sequences: int) -> tuple[Any, tuple[Any, ...]]:
     """A gradient whose layer `SLOW` takes `slower` times as long, and its arguments."""
 
     def loss(weights: list[tuple[jax.Array, jax.Array]], x: jax.Array) -> jax.Array:
@@ -39,17 +41,12 @@ def make(slower: float) -> tuple[Any, tuple[Any, ...]]:
 
     sizes = [int(4 * WIDTH * (slower if number == SLOW else 1)) for number in range(LAYERS)]
     weights = [(jnp.full((WIDTH, size), 0.01), jnp.full((size, WIDTH), 0.01)) for size in sizes]
-    return jax.grad(loss), (weights, jnp.ones((8, 64, WIDTH)))
-
-
-def equal() -> tuple[Any, tuple[Any, ...]]:
-    """The program without a slower layer."""
-    return make(1.0)
+    return jax.grad(loss), (weights, jnp.ones((sequences, 64, WIDTH)))
 
 
 def compare(program: str, seconds: float) -> Comparison:
-    """Compares a program of this file with `equal`."""
-    subjects = [Apart(Spec("before", f"{__file__}:equal")), Apart(Spec("now", program))]
+    """Compares a program of `PROGRAMS` with `equal`."""
+    subjects = [Apart(Spec("before", f"{PROGRAMS}:equal")), Apart(Spec("now", f"{PROGRAMS}:{program}"))]
     *_, found = compare_subjects(subjects, by="layer", visible=0.2, seconds=seconds, effects=False)
     return found
 
@@ -78,24 +75,26 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--slower", type=float, default=1.2)
     parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--sequences", type=int, default=8)
     parser.add_argument("--load", type=int, default=0)
     options = parser.parse_args()
     busy = [multiprocessing.Process(target=_keep_busy, daemon=True) for _ in range(options.load)]
     for each in busy:
         each.start()
-    slower = Path("slower_layer.py").resolve()
-    lines = ["import sys", f"sys.path.insert(0, {str(Path(__file__).parent)!r})", "import comparisons"]
-    slower.write_text("\n".join([*lines, f"step = lambda: comparisons.make({options.slower})\n"]))
+    lines = ["import sys", f"sys.path.insert(0, {str(Path(__file__).parent)!r})", "from comparisons import make"]
+    lines += [f"equal = lambda: make(1.0, {options.sequences})", f"slower = lambda: make({options.slower}, {options.sequences})"]
+    PROGRAMS.write_text("\n".join([*lines, ""]))
     try:
-        for name, program in (("equal", f"{__file__}:equal"), ("slower", f"{slower}:step")):
+        for program in ("equal", "slower"):
             counts, start = Counter[str](), time.monotonic()
             for number in range(options.trials):
-                _count(compare(program, options.seconds), counts)
-                print(f"{name} {number + 1}: {dict(counts)}", file=sys.stderr)
+                found = compare(program, options.seconds)
+                _count(found, counts)
+                print(f"{program} {number + 1}: {dict(counts)} step {1e3 * _step(found):.2f} ms", file=sys.stderr)
             took = (time.monotonic() - start) / options.trials
-            print(f"load {options.load}, {options.trials} comparisons, {name}: rows {dict(counts)}; {took:.0f} s each")
+            print(f"load {options.load}, {options.trials} comparisons, {program}: rows {dict(counts)}; {took:.0f} s each")
     finally:
-        slower.unlink()
+        PROGRAMS.unlink()
         for each in busy:
             each.terminate()
 

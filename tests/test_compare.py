@@ -3,6 +3,12 @@
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +17,14 @@ import pytest
 
 import hlotag
 from hlotag import ArgumentError, HlotagError, Rule
+from hlotag.audits.grouping import Grouping
 from hlotag.comparisons import Comparison, Trend, Variant, grid
+from hlotag.comparisons.launches import confirm
+from hlotag.comparisons.model import Amount
 from hlotag.comparisons.results import compare_results, write_results
-from hlotag.comparisons.timing import compare_pairs
+from hlotag.comparisons.subjects import Prepared
+from hlotag.comparisons.timing import compare_pairs, join_launches
+from hlotag.comparisons.turns import Turns
 from hlotag.profiles import Row, Timing
 from hlotag.profiles.record import Runner
 
@@ -73,6 +84,82 @@ def test_few_pairs_decide_nothing_and_an_absent_row_is_new():
     assert compare_pairs([1.0] * 11, [2.0] * 11, 0.2).trend == Trend.MORE
     new = compare_pairs([0.0] * 5, [2.0] * 5, 0.2)
     assert (new.trend, new.change, str(new)) == (Trend.MORE, "new", "0 -> 2 s (new)")
+
+
+class Launched:
+    """A variant of which each process keeps a speed of its own."""
+
+    has_own_process = True
+
+    def __init__(self, name: str, seconds: float, spread: float, random: np.random.Generator) -> None:
+        self.name, self.launches = name, 0
+        self._seconds, self._spread, self._random = seconds, spread, random
+        self._steps: list[float] | None = None
+        self._traced: list[float] = []
+        self.restart()
+
+    def prepare(self, results: Path, *, effects: bool) -> Prepared:
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        self.launches += 1
+        self._speed = self._seconds * math.exp(self._random.normal(0, self._spread))
+        self.forget()
+
+    def time_step(self) -> float:
+        taken = self._speed * math.exp(self._random.normal(0, 0.05))
+        if self._steps is not None:
+            self._steps.append(taken)
+        return taken
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        self._steps = self._traced
+        yield
+        self._steps = None
+
+    def profile(self, by: Grouping | None) -> Timing:
+        return cast(Timing, SimpleNamespace(rows=[SimpleNamespace(key="layer", value="0", phase="forward", steps=self._traced)]))
+
+    def forget(self) -> None:
+        self._traced = []
+
+    def close(self) -> None:
+        pass
+
+
+def launch(growth: float, spread: float, seed: int) -> tuple[list[Trend], list[int]]:
+    """What is said of a step and its row, and how many processes each variant had."""
+    random = np.random.default_rng(seed)
+    subjects = [Launched("before", 1.0, spread, random), Launched("now", 1 + growth, spread, random)]
+    turns = Turns(subjects, [None], 0.2)
+    ((program, rows),) = confirm(turns, turns.run(0.1, 10.0), 0.1, 10.0)
+    return [row.amounts[0].trend for row in (program, *rows)], [each.launches for each in subjects]
+
+
+def test_processes_that_keep_a_speed_are_not_called_slower():
+    found = [launch(0.0, 0.2, seed) for seed in range(50)]
+    assert sum(launches[0] > 1 for _, launches in found) > 25
+    assert sum(trend in (Trend.MORE, Trend.LESS) for trends, _ in found for trend in trends) <= 2
+
+
+def test_fresh_processes_confirm_what_is_slower():
+    found = [launch(0.3, 0.01, seed) for seed in range(10)]
+    trends = [trend for trends, launches in found for trend in trends if launches == [4, 4]]
+    assert len(trends) == 20 and trends.count(Trend.MORE) >= 18 and Trend.LESS not in trends
+    assert launch(0.0, 0.0, 0)[1] == [1, 1]
+
+
+def test_launches_are_joined_to_what_all_allow():
+    slower = [Amount("time", before, before * now, Trend.MORE, 0.1, 0.2) for before, now in ((1.0, 1.5), (2.0, 1.4), (1.0, 1.45))]
+    joined = join_launches(slower, 0.2)
+    assert joined.trend == Trend.MORE and joined.margin == pytest.approx(0.1 + math.log(1.5 / 1.4) / 2)
+    assert joined.now / joined.before == pytest.approx(math.sqrt(1.5 * 1.4))
+    apart = [replace(slower[0], now=now, margin=0.01) for now in (1.1, 1.5, 2.5)]
+    assert join_launches(apart, 0.2).trend == Trend.UNDECIDED
+    new = Amount("time", 0.0, 1.0, Trend.MORE)
+    assert join_launches([new, new], 0.2) == new
+    assert join_launches([slower[0], replace(slower[0], trend=Trend.SAME)], 0.2).trend == Trend.UNDECIDED
 
 
 # --- Profiles and audits that were made before --------------------------------------------------------------------------------

@@ -70,6 +70,7 @@ class Apart:
         self._shown = set[str]() if shown is None else shown
         self._warnings: list[str] = []
         self._process: subprocess.Popen[str] | None = None
+        self._results = ""
         self._folder = tempfile.TemporaryDirectory(prefix="hlotag-")
         self._errors = Path(self._folder.name) / "stderr"
 
@@ -77,14 +78,30 @@ class Apart:
         """As `Subject.prepare`."""
         from hlotag.audits.render import as_json
 
+        self._start()
+        self._results = str(results)
+        found = self._ask("prepare", results=self._results, effects=effects)
+        return Prepared(as_json.loads(found["audit"], self.name), found["results"], found["seconds"])
+
+    def _start(self) -> None:
         # Several processes fit on one GPU only if the first one does not take most of its memory.
         environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ}
         command = _python("hlotag.cli.processes", json.dumps(asdict(self._spec)))
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(command, stderr=errors, env=environment, **pipes)
-        found = self._ask("prepare", results=str(results), effects=effects)
-        return Prepared(as_json.loads(found["audit"], self.name), found["results"], found["seconds"])
+
+    def restart(self) -> None:
+        """As `Subject.restart`."""
+        self._end()
+        self._start()
+        self._ask("prepare", results=self._results, effects=False)
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
 
     def time_step(self) -> float:
         """As `Subject.time_step`."""
@@ -109,10 +126,7 @@ class Apart:
 
     def close(self) -> None:
         """As `Subject.close`."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+        self._end()
         self._folder.cleanup()
         for warning in self._warnings:
             if warning not in self._shown:

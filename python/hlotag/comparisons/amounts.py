@@ -53,7 +53,7 @@ def compare_amounts(now: Reported, before: Reported, groups: Sequence[Grouping])
 
 def order_of_row(row: Difference) -> tuple[bool, bool, float, float]:
     """Sorts rows that differ before others, then rows of keys, then those that differ most in time, and in what is counted."""
-    differs = [each for each in row.amounts if each.trend in (Trend.MORE, Trend.LESS)]
+    differs = [each for each in row.amounts if each.differs]
     of_time, counted = (
         sum(abs(each.now - each.before) for each in differs if (each.measure == TIME) is is_time) for is_time in (True, False)
     )

@@ -61,6 +61,11 @@ class Amount:
     visible: float = 0.0
 
     @property
+    def differs(self) -> bool:
+        """Whether it is more or less than in the first variant."""
+        return self.trend in (Trend.MORE, Trend.LESS)
+
+    @property
     def growth(self) -> float:
         """`now` relative to `before`, less 1: 0.2 for 20% more. Infinite for what is new."""
         return self.now / self.before - 1 if self.before else math.inf if self.now else 0.0
@@ -121,13 +126,18 @@ class Difference:
         """The amount of a measure; None if unknown."""
         return next((each for each in self.amounts if each.measure == measure), None)
 
+    @property
+    def differs(self) -> bool:
+        """Whether a measure is more or less than in the first variant."""
+        return any(amount.differs for amount in self.amounts)
+
     def has(self, *trends: Trend) -> bool:
         """Whether an amount has one of these trends."""
         return any(amount.trend in trends for amount in self.amounts)
 
     def __str__(self) -> str:
         """One line: the amounts that differ."""
-        shown = [f"{each.measure} {each}" for each in self.amounts if each.trend in (Trend.MORE, Trend.LESS)]
+        shown = [f"{each.measure} {each}" for each in self.amounts if each.differs]
         return f"{self.name}: {', '.join(shown) or 'the same'}"
 
 
@@ -155,7 +165,7 @@ class Outcome:
 
     def differing(self) -> list[Difference]:
         """The rows in which something differs."""
-        return [row for row in self.rows if row.has(Trend.MORE, Trend.LESS)]
+        return [row for row in self.rows if row.differs]
 
     def undecided(self) -> list[Difference]:
         """The rows of which a change could have gone unnoticed."""

@@ -14,11 +14,12 @@ from hlotag._util.arguments import check_flag
 from hlotag._util.progress import step
 from hlotag.audits.grouping import Grouping
 from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse, order_of_row
+from hlotag.comparisons.launches import confirm
 from hlotag.comparisons.model import TIME, Difference, Outcome
 from hlotag.comparisons.saved import compare_saved
 from hlotag.comparisons.subjects import Here, Prepared, Subject, VariantError
 from hlotag.comparisons.timing import Place
-from hlotag.comparisons.turns import Turns
+from hlotag.comparisons.turns import Times, Turns
 from hlotag.comparisons.variants import Variant, make_variant
 from hlotag.comparisons.views import Comparison
 from hlotag.errors import ArgumentError, HlotagError
@@ -27,11 +28,11 @@ from hlotag.profiles.record import notes_of
 # How many variants run in turns with the first one: all are in memory.
 _TOGETHER = 4
 VISIBLE, SECONDS = 0.2, 60.0
-_Times = tuple[Difference, list[Difference]]
-_SHORT = 0.005  # seconds
-_SHORT_STEPS = (
-    "Steps take less than 5 ms. On a busy CPU, equal programs in separate processes can differ by more than the margins say. "
-    "Compare again with --one-process."
+# Fresh processes confirm what is slower or faster if the first variant was compiled within these seconds.
+_READY = 30.0
+_UNCONFIRMED = (
+    "No fresh processes confirmed what is slower or faster, because compiling took more than 30 s. On a busy CPU, equal programs "
+    "in separate processes can differ by more than the margins say."
 )
 _NOT_RUN = "The arguments are shapes, so nothing ran: there are no times, and results are not compared."
 
@@ -159,11 +160,14 @@ class _Comparing:
         self._visible, self._limit, self._effects = visible, seconds, effects
         self._rounds, self._seconds = 0, 0.0
         self._first: Prepared | None = None
+        self._is_confirmed = False
 
     def prepare(self) -> None:
         """Compiles the first variant. Raises VariantError."""
+        start = time.monotonic()
         with step(f"compiling {self._base.name}"):
             self._first = self._base.prepare(self._results, effects=self._effects)
+        self._is_confirmed = self._base.has_own_process and time.monotonic() - start <= _READY
 
     def result(self, names: Sequence[str]) -> Comparison:
         """The comparison with those of some variants that are done."""
@@ -183,8 +187,10 @@ class _Comparing:
     def _notes(self, first: Prepared) -> tuple[str, ...]:
         if not first.seconds:
             return (_NOT_RUN,)
-        is_short = first.audit.platform == "cpu" and first.seconds < _SHORT and self._base.has_own_process
-        return (*notes_of(first.audit.platform), *([_SHORT_STEPS] if is_short else []))
+        can_vary = first.audit.platform == "cpu" and self._base.has_own_process and not self._is_confirmed
+        rows = (row for each in self.outcomes.values() for row in (each.program, *each.rows))
+        is_doubted = can_vary and any(amount.measure == TIME and amount.differs for row in rows for amount in row.amounts)
+        return (*notes_of(first.audit.platform), *([_UNCONFIRMED] if is_doubted else []))
 
     def run(self, others: Sequence[Subject]) -> None:
         """Compiles some variants, and runs them in turns. Their outcomes say what failed."""
@@ -203,7 +209,7 @@ class _Comparing:
             for subject in others:
                 subject.close()
 
-    def _run_in_turns(self, others: Sequence[Subject], prepared: dict[str, Prepared]) -> dict[str, _Times]:
+    def _run_in_turns(self, others: Sequence[Subject], prepared: dict[str, Prepared]) -> dict[str, Times]:
         """The times of the variants that run, by name. One that fails leaves `prepared`, and the others run again."""
         can_run = bool(self._prepared.seconds)
         while running := [each for each in others if can_run and each.name in prepared and prepared[each.name].seconds]:
@@ -212,8 +218,11 @@ class _Comparing:
                 each.forget()
             groups = [self._by or _whole(self._groups(prepared[each.name])) for each in running]
             turns, start = Turns([self._base, *running], groups, self._visible), time.monotonic()
+            step_seconds = max(prepared[each.name].seconds for each in running)
             try:
-                found = turns.run(max(prepared[each.name].seconds for each in running), self._limit)
+                found = turns.run(step_seconds, self._limit)
+                if self._is_confirmed:
+                    found = confirm(turns, found, step_seconds, self._limit)
             except VariantError as error:
                 if error.name not in prepared:
                     raise
@@ -258,7 +267,7 @@ def _outcome(
     now: Prepared,
     before: Prepared,
     groups: Sequence[Grouping],
-    times: _Times | None,
+    times: Times | None,
 ) -> Outcome:
     program, counted = compare_amounts(now.audit, before.audit, groups)
     timed = []

@@ -56,7 +56,7 @@ def compare_profiles(name: str, now: Timing, before: Timing, visible: float) -> 
     step = compare_runs({_WHOLE: before.steps}, {_WHOLE: now.steps}, visible)[_WHOLE]
     longest = max(step.before, step.now)
     rows = [Difference(*place, (without_light(each, longest),)) for place, each in found.items() if each.before or each.now]
-    if step.trend in (Trend.MORE, Trend.LESS) and not any(row.has(step.trend) for row in rows) and rows:
+    if step.differs and not any(row.has(step.trend) for row in rows) and rows:
         step = replace(step, trend=Trend.UNDECIDED)  # All rows changed alike.
     return Outcome(name, program=Difference(*_WHOLE, (step,)), rows=tuple(sorted(rows, key=order_of_row)))
 

@@ -86,6 +86,10 @@ class Subject(Protocol):
         """Forgets the traces."""
         ...
 
+    def restart(self) -> None:
+        """Prepares it in a new process, if it has one of its own. Raises VariantError."""
+        ...
+
     def close(self) -> None:
         """Ends it."""
         ...
@@ -146,6 +150,9 @@ class Here:
     def forget(self) -> None:
         """As `Subject.forget`."""
         self._running.forget()
+
+    def restart(self) -> None:
+        """As `Subject.restart`: it has no process of its own."""
 
     def close(self) -> None:
         """As `Subject.close`."""

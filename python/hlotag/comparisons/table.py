@@ -96,7 +96,7 @@ def _variants(found: Compared, width: int) -> Table:
 
 def _rows(rows: Sequence[Difference], width: int) -> Table:
     """The amounts of rows, with how they changed. Measures that are equal in all of these rows are left out."""
-    measures = [m for m in MEASURES if any((a := row.amount(m)) and a.trend in (Trend.MORE, Trend.LESS) for row in rows)]
+    measures = [m for m in MEASURES if any((a := row.amount(m)) and a.differs for row in rows)]
 
     def lines(cell: Callable[[Amount], str]) -> list[list[str]]:
         amounts = [(row.name, [row.amount(measure) for measure in measures]) for row in rows]
@@ -145,7 +145,7 @@ def _is_notable(row: Difference, program: Difference) -> bool:
     for amount in row.amounts:
         whole = program.amount(amount.measure)
         least = _NOTABLE * max(whole.before, whole.now) if whole else 0.0
-        if amount.trend in (Trend.MORE, Trend.LESS) and abs(amount.now - amount.before) >= least:
+        if amount.differs and abs(amount.now - amount.before) >= least:
             return True
     return False
 

@@ -21,6 +21,10 @@ Place = tuple[str, str, str]
 
 # The margin of a difference holds it with this probability.
 _SURE = 0.999
+# The same as standard errors of a normal distribution.
+_SURE_ERRORS = float(stats.norm.ppf((1 + _SURE) / 2))
+# The margin of what processes keep for as long as they run: four of them allow no more.
+_SURE_OF_LAUNCHES = 0.995
 # A visible change is noticed with this probability.
 _NOTICED = 0.9
 # Of a step: no growth is looked for in rows below this.
@@ -60,8 +64,7 @@ def compare_pairs(before: Times, now: Times, visible: float) -> Amount:
     left = (stats.binom.ppf((1 - _SURE) / 2, independent, 0.5) - 1) / independent
     ordered, at = np.sort(ratios), max(0, int(left * len(ratios)))
     margin = max(change - ordered[at], ordered[-1 - at] - change)
-    error = margin / float(stats.norm.ppf((1 + _SURE) / 2))
-    return _judge((medians[0], medians[0] * math.exp(change)), float(margin), error, visible)
+    return _judge((medians[0], medians[0] * math.exp(change)), float(margin), float(margin) / _SURE_ERRORS, visible)
 
 
 def compare_runs(
@@ -97,9 +100,37 @@ def compare_runs(
         error = math.hypot(*errors, math.sqrt(2) * _BETWEEN_RUNS)
         freedom = max(1, sum(map(len, pairs[place])) - 2)
         margin = float(stats.t.ppf((1 + _SURE) / 2, freedom)) * math.hypot(*errors)
-        margin = math.hypot(margin, float(stats.norm.ppf((1 + _SURE) / 2)) * math.sqrt(2) * _BETWEEN_RUNS)
+        margin = math.hypot(margin, _SURE_ERRORS * math.sqrt(2) * _BETWEEN_RUNS)
         found[place] = _judge((was, is_now), margin, error, visible, shift)
     return found
+
+
+def join_launches(amounts: Sequence[Amount], visible: float) -> Amount:
+    """Joins what several launches found of one row, each in processes of its own.
+
+    The margin of a launch knows nothing of the speed that its processes keep. So the change lies between the least and the
+    greatest one that any launch allows. If launches differ by more than their margins explain, the mean of such launches has
+    a margin, too, by Student's t at 99.5%.
+
+    Args:
+        amounts: What each launch found.
+        visible: The growth to look for.
+
+    Returns:
+        The amount, with the time of the first launch before. What is not more in each launch, or less in each, is undecided.
+    """
+    first = amounts[0]
+    if len({each.trend for each in amounts}) > 1:
+        return replace(first, trend=Trend.UNDECIDED, margin=0.0, visible=0.0)
+    if not all(each.margin for each in amounts):
+        return first
+    changes, margins = (np.array(each) for each in zip(*((math.log(a.now / a.before), a.margin) for a in amounts), strict=True))
+    least, most = float((changes - margins).min()), float((changes + margins).max())
+    between = max(0.0, float(np.var(changes, ddof=1) - np.mean((margins / _SURE_ERRORS) ** 2)))
+    of_mean = float(stats.t.ppf((1 + _SURE_OF_LAUNCHES) / 2, len(amounts) - 1)) * math.sqrt(between / len(amounts))
+    margin = max((most - least) / 2, of_mean)
+    now = first.before * math.exp((least + most) / 2)
+    return _judge((first.before, now), margin, margin / _SURE_ERRORS, visible)
 
 
 def without_light(amount: Amount, step_seconds: float) -> Amount:

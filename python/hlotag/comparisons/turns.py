@@ -23,6 +23,9 @@ _FIRST_LOOK, _GROWTH = 12, 1.5
 # Fewer seconds than this of an operation are shorter than the clock of a trace.
 _NO_TIME = 1e-7
 
+Times = tuple[Difference, list[Difference]]
+"""The times of a variant against the first one's: of a step, and of each row."""
+
 
 @dataclass
 class Turns:
@@ -42,7 +45,7 @@ class Turns:
     _steps: int = 1
     _untraced: dict[str, list[float]] = field(default_factory=dict)
 
-    def run(self, step_seconds: float, limit: float) -> list[tuple[Difference, list[Difference]]]:
+    def run(self, step_seconds: float, limit: float) -> list[Times]:
         """Runs rounds until the growth would be seen, or for `limit` seconds. Returns the times of each variant but the first."""
         self._steps = max(1, min(_STEPS, int(_ROUND_SECONDS / max(step_seconds, 1e-9))))
         end, look = time.monotonic() + limit, _FIRST_LOOK
@@ -87,15 +90,13 @@ class Turns:
         first, *others = [*self.subjects[begins:], *self.subjects[:begins]]
         return [first, *(reversed(others) if number % 2 else others)]
 
-    def _compare_all(self) -> list[tuple[Difference, list[Difference]]]:
+    def _compare_all(self) -> list[Times]:
         base, *others = self.subjects
         groups = {repr(group): group for group in self.by}
         times = {name: self._times_of(base.profile(group)) for name, group in groups.items()}
         return [self._compare(other, times[repr(group)], group) for other, group in zip(others, self.by, strict=True)]
 
-    def _compare(
-        self, other: Subject, was: Mapping[Place, np.ndarray], group: Grouping | None
-    ) -> tuple[Difference, list[Difference]]:
+    def _compare(self, other: Subject, was: Mapping[Place, np.ndarray], group: Grouping | None) -> Times:
         base, is_now = self.subjects[0], self._times_of(other.profile(group))
         whole = compare_pairs(self._untraced[base.name], self._untraced[other.name], self.visible)
         step_seconds = max(whole.before, whole.now)
@@ -119,6 +120,6 @@ class Turns:
         return all(subject.has_own_process for subject in self.subjects)
 
 
-def _is_decided(found: tuple[Difference, list[Difference]]) -> bool:
+def _is_decided(found: Times) -> bool:
     program, rows = found
     return not any(row.has(Trend.UNDECIDED) for row in (program, *rows))
