@@ -18,6 +18,7 @@ class Buffer(NamedTuple):
         scope: The named scopes of the instruction.
         phase: Its phase; empty without an operation.
         type: Its type, `f32[8,128]`. A value that a loop stores in each trip has all of these in one buffer.
+        values: How many values of the operation it has room for: of a scan over 24 layers, 24.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Buffer(NamedTuple):
     scope: str = ""
     phase: str = ""
     type: str = ""
+    values: int = 1
 
 
 class Life(NamedTuple):

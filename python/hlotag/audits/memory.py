@@ -17,7 +17,7 @@ from typing import NamedTuple
 from hlotag._util.groups import group
 from hlotag.audits.buffers import Buffer, Life, Memory
 from hlotag.audits.grouping import Reader
-from hlotag.audits.makers import Makers
+from hlotag.audits.makers import Made, Makers
 from hlotag.audits.model import Instruction, Op
 from hlotag.hlo import HloModule
 from hlotag.hlo import module as hlo
@@ -52,21 +52,24 @@ class Row:
         value: The value; empty for operations without the key. Without a key, one of `MEANINGS`.
         phase: The phase; empty without a key.
         bytes: How much they occupy at the peak. The rows of one key, and those without, sum to `Memory.bytes`.
+        values: How many values that is. An array of a scan's 24 layers counts as 24.
     """
 
     key: str
     value: str
     phase: str
     bytes: int
+    values: int = 1
 
 
 def sum_rows(memory: Memory, by: str, ops: Sequence[Op], read: Reader) -> list[Row]:
     """Sums the buffers by the value that `read` gives; `by` is what the rows are called."""
-    sums = Counter[tuple[str, str, str]]()
+    sums, values = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
     for buffer in memory.buffers:
         row = ("", buffer.kind, "") if buffer.kind else (by, read(ops[buffer.op], buffer.scope), buffer.phase)
         sums[row] += buffer.bytes
-    found = [Row(*place, size) for place, size in sums.items()]
+        values[row] += buffer.values
+    found = [Row(*place, size, values[place]) for place, size in sums.items()]
     return sorted(found, key=lambda row: (not row.key, -row.bytes))
 
 
@@ -241,18 +244,18 @@ class _Owners:
         """The buffer, without its size, of a value: an instruction's, or at an index of its tuple."""
         instruction = self._by_name.get(name)
         type_name = _type_of(instruction, index) if instruction else ""
-        known = self._maker(name, instruction, _element(index))
+        made = self._makers.find(instruction, _element(index)) if instruction else Made(())
+        known = self._operations(name, made.makers)
         if known is None:
             return Buffer(name, 0, ADDED, type=type_name)
         at = _element(index)
         # A collective that XLA combined has an operation for each element of its tuple.
         is_combined = bool(known.collective) and 0 <= at < len(known.owners)
         number = at if is_combined else 0
-        return Buffer(name, 0, "", known.owners[number], *known.places[number], type_name)
+        return Buffer(name, 0, "", known.owners[number], *known.places[number], type_name, made.values)
 
-    def _maker(self, name: str, instruction: hlo.Instruction | None, element: int) -> Instruction | None:
-        """The instruction with operations that makes a value."""
-        makers = self._makers.find(instruction, element) if instruction else []
+    def _operations(self, name: str, makers: Sequence[hlo.Instruction]) -> Instruction | None:
+        """The best of the makers of a value that has operations."""
         found = [self._known.get(maker.name) for maker in makers] or [self._known.get(name)]
         if made := next((each for each in found if each and each.owners), None):
             return made
