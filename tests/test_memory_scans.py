@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What scans keep: held against sizes that are known from the shapes, and against the same layers without a scan."""
 
+import json
+import re
 from collections import Counter
 from functools import partial
 
@@ -10,6 +12,8 @@ import pytest
 from jax import lax
 
 import hlotag
+from hlotag.audits.render import memory
+from hlotag.audits.render.table import plain_text
 
 LAYERS, ROWS, WIDTH = 8, 2048, 32
 NARROW = ROWS * WIDTH * 4  # bytes of a layer's input, which its first product keeps
@@ -194,3 +198,15 @@ def test_a_slice_of_the_program_keeps_its_own_tag():
     lives = [life.buffer for life in audit.memory.lives if life.buffer.op >= 0]
     assert {layers.get(each.op) for each in lives if each.values == LAYERS} == {"narrow"}
     assert "read" in {layers.get(each.op) for each in lives if each.values == 1}
+
+
+def test_an_audit_says_how_many_values_an_array_holds():
+    audit = audited(jax.grad(scanned), WEIGHTS, X)
+    row = next(row for row in audit.memory_by("layer") if row.value == "wide" and row.phase == "forward")
+    assert LAYERS <= row.values <= LAYERS + 2
+    buffers = json.loads(audit.to_json())["memory"]["buffers"]
+    kept = next(each for each in buffers if not each["kind"])  # The largest is first.
+    assert (kept["values"], kept["bytes"]) == (LAYERS, LAYERS * WIDE)
+    shown = plain_text(memory.renderable(audit, ["layer"], 120), 120)
+    assert re.search(rf"wide .* {row.values}\b", shown) and f"{LAYERS} x exponential f32[{LAYERS}," in shown
+    assert f"{row.values} values" in "".join(memory.html(audit, ["layer"]))

@@ -37,14 +37,27 @@ def renderable(audit: Reported, by: Sequence[Grouping], width: int) -> Renderabl
     """Renders the memory of an audit for rich: the sentence, a table for each grouping, and the largest buffers."""
     if audit.memory is None:
         return Text("")
-    tables = (breakdown.table(found, _in_words, "bytes", whole="device", width=width) for found in _break_down(audit, by))
+    tables = (
+        breakdown.table(found, _in_words, "bytes", whole="device", width=width, more=_column(values))
+        for found, values in _break_down(audit, audit.memory, by)
+    )
     return Group(Text(printable(sentence(audit.memory)), "bold"), *tables, _largest(audit, audit.memory, width))
 
 
-def _break_down(audit: Reported, by: Sequence[Grouping]) -> Iterator[Breakdown]:
+def _break_down(audit: Reported, memory: Memory, by: Sequence[Grouping]) -> Iterator[tuple[Breakdown, Mapping[str, int]]]:
+    """By grouping, the bytes, and the number of values of each row; no numbers if no loop keeps values."""
+    has_stacks = any(buffer.values > 1 for buffer in memory.buffers)
     for group in by:
-        rows = ((row.key, row.value, row.phase, row.bytes) for row in audit.memory_by(group))
-        yield break_down(title_of(group), rows)
+        found, title, values = audit.memory_by(group), title_of(group), Counter[str]()
+        for row in found:
+            if has_stacks and row.key:
+                values[row.value] += row.values
+        yield break_down(title, ((row.key, row.value, row.phase, row.bytes) for row in found)), values
+
+
+def _column(values: Mapping[str, int]) -> list[breakdown.Column]:
+    cells = {value: str(count) for value, count in values.items()}
+    return [breakdown.Column("values", cells, is_optional=True)] if values else []
 
 
 def _in_words(size: float) -> str:
@@ -59,6 +72,7 @@ def _largest(audit: Reported, memory: Memory, width: int) -> Table:
     for buffer in memory.buffers[:_BUFFERS]:
         op = audit.ops[buffer.op] if buffer.op >= 0 else None
         what = f"{op.name.rpartition('.')[2]} {buffer.type}" if op else buffer.kind
+        what = f"{buffer.values} x {what}" if buffer.values > 1 else what
         cells = (buffer.name, in_bytes(buffer.bytes), what.strip(), buffer.phase)
         rows.append((*cells, op.source if op else "", buffer.scope))
     return fit_rows(limits, rows, width, numbers={"bytes"})
@@ -70,9 +84,10 @@ def html(audit: Reported, by: Sequence[Grouping]) -> Iterator[str]:
         return
     yield f'<section id="memory"><h2>Memory</h2><p>{escape(sentence(audit.memory))}</p>'
     yield from _over_schedule(audit, audit.memory, by[0])
-    for found in _break_down(audit, by):
+    for found, values in _break_down(audit, audit.memory, by):
         yield f"<h3>At the peak, by {escape(found.title)}</h3>"
-        yield from breakdown.bars(found, _in_words, MEANINGS)
+        notes = {value: f"{count} value{'s' if count > 1 else ''}" for value, count in values.items()}
+        yield from breakdown.bars(found, _in_words, MEANINGS, notes)
     yield "</section>"
 
 
