@@ -14,6 +14,7 @@ from key_probes import PLATFORM
 import hlotag
 from hlotag.audits.collect import audit_and_compile
 from memory_programs import RULES, layer, looped, training_step
+from test_memory_scans import SCANS
 
 ROWS, WIDTH = 16384, 1024
 SHAPES = [jnp.zeros((WIDTH, WIDTH))] * 4, jnp.zeros((ROWS, WIDTH))
@@ -70,3 +71,18 @@ def test_a_checkpoint_needs_less_in_the_layers(audits):
     }
     assert in_layers["step"] > 0.5 * audits["step"].audit.memory.bytes - 2 * 4 * ROWS * WIDTH
     assert in_layers["checkpoint"] < 0.9 * in_layers["step"]
+
+
+@pytest.mark.parametrize("name", ["tagged in blocks", "a scan in a scan", "in a branch"])
+def test_what_a_scan_keeps_is_of_a_layer(compiler, name):
+    """The exponentials of all layers are one array: no compiler keeps them elsewhere."""
+    layers, rows, width = 8, 4096, 256
+    weights = jnp.zeros((layers, width, 4 * width)), jnp.zeros((layers, 4 * width, width))
+    jax.clear_caches()
+    with hlotag.stage():
+        gradient = jax.jit(jax.grad(SCANS[name]))
+        audit = audit_and_compile(gradient, compiler.shapes((weights, jnp.zeros((rows, width)))), {}, memory=True).audit
+    wide = sum(row.bytes for row in audit.memory_by("layer") if row.value == "wide" and row.phase == "forward")
+    assert wide >= layers * rows * 4 * width * 4
+    unnamed = sum(row.bytes for row in audit.memory_by("layer") if row.key and not row.value)
+    assert unnamed < 0.06 * audit.memory.bytes

@@ -18,6 +18,7 @@ _MOST_STEPS = 64
 _MOST_NESTED = 32
 _MOVES = {"bitcast", "convert", "copy", "reshape", "transpose"}
 _RUNS = {"call", "fusion"}
+_CALLERS = _RUNS | {"async-start", "conditional"}
 # The names of what a scan does around its body: it slices its inputs, and stores what it returns.
 _OF_SCAN = re.compile(r"/while/body/(jit\(\w+\)(/\w+)?|\w+)$")
 
@@ -33,6 +34,11 @@ class Made(NamedTuple):
 
     makers: tuple[Instruction, ...]
     values: int = 1
+
+    @property
+    def is_fill(self) -> bool:
+        """Whether all elements are one value or none: what a loop gets to fill, or a branch returns for what another keeps."""
+        return bool(self.makers) and _is_fill(self.makers[0])
 
 
 class _Value(NamedTuple):
@@ -54,8 +60,9 @@ class Makers:
 
     def __init__(self, module: HloModule, known: Container[str]) -> None:
         self._known = known
-        self._loops = {i.called_ids[0]: i for i in module.instructions() if i.opcode == "while"}
-        runs = [(called, i) for i in module.instructions() if i.opcode in _RUNS | {"conditional"} for called in i.called_ids]
+        # By their bodies and conditions, which have one state.
+        self._loops = {called: i for i in module.instructions() if i.opcode == "while" for called in i.called_ids}
+        runs = [(called, i) for i in module.instructions() if i.opcode in _CALLERS for called in i.called_ids]
         callers = Counter(called for called, _ in runs)
         self._callers = {called: i for called, i in runs if callers[called] == 1}
         self._found: dict[_Value, Made] = {}
@@ -89,14 +96,18 @@ class Makers:
             return _join(at, [self._find(_Value(each, -1, around)) for each in at.operands])
         if at.opcode == "conditional":
             branches = [self._find(_Value(each.root, value.element, (*around, at))) for each in at.called]
-            computed = [each for each in branches if each.makers[0] is not at and not _is_fill(each.makers[0])]
+            computed = [each for each in branches if each.makers[0] is not at and not each.is_fill]
             return computed[0]._replace(makers=(*computed[0].makers, at)) if len(computed) == 1 else Made((at,))
         return Made((at,))
 
     def _loop_around(self, value: _Value) -> Instruction | None:
-        """The innermost loop whose body has the instruction."""
-        inside = (self._loops.get(each.computation.id) for each in (value.at, *reversed(value.around)))
-        return next((loop for loop in inside if loop is not None), None)
+        """The innermost loop that runs the instruction."""
+        runs, around = value.at, value.around
+        while runs is not None:
+            if loop := self._loops.get(runs.computation.id):
+                return loop
+            runs, around = (around[-1], around[:-1]) if around else (self._callers.get(runs.computation.id), around)
+        return None
 
     def _is_of_scan(self, value: _Value) -> bool:
         """Whether a scan has the instruction around its body: it has the line of the loop, and a name outside of the body."""
@@ -116,15 +127,17 @@ class Makers:
         at, element, around = value
         if at.opcode == "while":
             return _Value(at.called[0].root, element, around) if at.called[0].root.opcode == "tuple" else None
-        if at.opcode in _RUNS and at.called_ids:
-            return _Value(at.called[0].root, element, (*around, at))
+        runs = at.operands[0] if at.opcode == "async-done" else at
+        if at.opcode in _RUNS | {"async-done"} and runs.called_ids:
+            return _Value(runs.called[0].root, element, (*around, runs))
         if at.opcode == "parameter":
             return self._argument(value)
         if at.opcode == "tuple" and 0 <= element < len(at.operand_ids):
             return _Value(at.operands[element], -1, around)
-        if at.opcode == "get-tuple-element" and element < 0:
-            return _Value(at.operands[0], at.proto.tuple_index, around)
-        return _Value(at.operands[0], -1, around) if self._is_move(value, through_moves=through_moves) else None
+        is_element = at.opcode == "get-tuple-element" and element < 0
+        if is_element or self._is_move(value, through_moves=through_moves):
+            return _Value(at.operands[0], at.proto.tuple_index if is_element else -1, around)
+        return None
 
     def _is_move(self, value: _Value, *, through_moves: bool) -> bool:
         """Whether an instruction passes an array on in another form."""
@@ -148,8 +161,8 @@ class Makers:
 
 def _state(loop: Instruction, value: _Value) -> _Value | None:
     """Where an element of a loop's state comes from."""
-    at, element, around = value
-    root = at.computation.root
+    _, element, around = value
+    root = loop.called[0].root
     if element < 0 or root.opcode != "tuple" or element >= len(root.operand_ids):
         return None
     following = root.operands[element]
@@ -176,7 +189,8 @@ def _ratio(whole: Instruction, part: Instruction) -> int:
 
 
 def _is_fill(at: Instruction) -> bool:
-    """Whether it has one value in all elements, as a branch returns for what another one keeps for the backward pass."""
+    if at.opcode == "custom-call":
+        return at.proto.custom_call_target == "AllocateBuffer"
     return at.opcode == "constant" or (at.opcode == "broadcast" and not at.operands[0].dimensions)
 
 

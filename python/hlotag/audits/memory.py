@@ -203,9 +203,11 @@ def _fixed(allocation: _Allocation) -> Iterator[Buffer]:
 def _temporary(allocation: _Allocation, at: int, owners: _Owners) -> Iterator[Buffer]:
     """The values in an allocation at a position of the schedule: each byte is that of one value."""
     values = [value for value in allocation.values if value.start <= at <= value.end]
-    # Of several values in one place, what an operation made is before the state of a loop, and the latest before others.
-    found = [(owners.find(value.name, value.place), value) for value in values]
-    found.sort(key=lambda each: (each[0].op < 0, each[1].is_state, -each[1].start, each[1].size))
+    # Of several values in one place, what an operation made is before the state of a loop, and the latest before others. What
+    # a loop fills is before what was there.
+    states = {(value.start, value.offset, value.size): value for value in allocation.values if value.is_state}
+    found = [(_owner(value, states.get((value.end, value.offset, value.size)), owners), value) for value in values]
+    found.sort(key=lambda each: (each[0].op < 0, -each[0].values, each[1].is_state, -each[1].start, each[1].size))
     taken: list[tuple[int, int]] = []
     used = 0
     for buffer, value in found:
@@ -213,6 +215,15 @@ def _temporary(allocation: _Allocation, at: int, owners: _Owners) -> Iterator[Bu
         used += size
         yield buffer._replace(bytes=size)
     yield Buffer("", allocation.size - used, UNUSED)
+
+
+def _owner(value: _Value, following: _Value | None, owners: _Owners) -> Buffer:
+    """The buffer of a value, without its size. An empty array that a loop fills next belongs to what fills it."""
+    if following is not None and owners.is_fill(value.name, value.place):
+        filled = owners.find(following.name, following.place)
+        if filled.values > 1:
+            return filled._replace(name=value.name)
+    return owners.find(value.name, value.place)
 
 
 def _take(taken: list[tuple[int, int]], start: int, end: int) -> int:
@@ -244,7 +255,7 @@ class _Owners:
         """The buffer, without its size, of a value: an instruction's, or at an index of its tuple."""
         instruction = self._by_name.get(name)
         type_name = _type_of(instruction, index) if instruction else ""
-        made = self._makers.find(instruction, _element(index)) if instruction else Made(())
+        made = self._made(name, index)
         known = self._operations(name, made.makers)
         if known is None:
             return Buffer(name, 0, ADDED, type=type_name)
@@ -253,6 +264,14 @@ class _Owners:
         is_combined = bool(known.collective) and 0 <= at < len(known.owners)
         number = at if is_combined else 0
         return Buffer(name, 0, "", known.owners[number], *known.places[number], type_name, made.values)
+
+    def is_fill(self, name: str, index: str) -> bool:
+        """Whether a value is an array without values of its own."""
+        return self._made(name, index).is_fill
+
+    def _made(self, name: str, index: str) -> Made:
+        instruction = self._by_name.get(name)
+        return self._makers.find(instruction, _element(index)) if instruction else Made(())
 
     def _operations(self, name: str, makers: Sequence[hlo.Instruction]) -> Instruction | None:
         """The best of the makers of a value that has operations."""
