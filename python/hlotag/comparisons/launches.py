@@ -22,7 +22,7 @@ def confirm(turns: Turns, found: Sequence[Times], step_seconds: float, limit: fl
         turns: The rounds in which they were.
         found: The times that the rounds showed, of each variant but the first.
         step_seconds: Seconds of a step.
-        limit: The most seconds that the rounds of each launch take.
+        limit: The most seconds that all of these launches' rounds take.
 
     Returns:
         The times. What is not slower, or faster, in each launch is undecided. Raises VariantError.
@@ -41,7 +41,7 @@ def confirm(turns: Turns, found: Sequence[Times], step_seconds: float, limit: fl
             for subject in subjects if number % 2 else reversed(subjects):
                 subject.restart()
         again = Turns(subjects, [group for _, group in doubted], turns.visible)
-        for (other, _), times in zip(doubted, again.run(step_seconds, limit), strict=True):
+        for (other, _), times in zip(doubted, again.run(step_seconds, limit / _CONFIRMATIONS), strict=True):
             launches[other.name].append(times)
     return [_join(each, turns.visible) for each in launches.values()]
 
