@@ -14,6 +14,7 @@ import requires
 from audits import made_up
 from browser import browser
 from hlotag.audits import TagState
+from hlotag.audits.model import Instruction
 from hlotag.audits.render import page
 
 pytestmark = pytest.mark.slow
@@ -39,8 +40,16 @@ def chromium(tmp_path_factory) -> Iterator[Any]:
 def show(driver: Any, path: Any, audit: Any = SAMPLE) -> None:
     audit.to_html(path)
     driver.get(f"file://{path}")
-    assert driver.execute_script("return document.documentElement.dataset.ready") == "true"
+    ready(driver)
     assert driver.get_log("browser") == []
+
+
+def ready(driver: Any) -> None:
+    """Waits until the script has read its data."""
+    script = (
+        "const done = arguments[0], wait = () => document.documentElement.dataset.ready ? done() : setTimeout(wait, 10); wait()"
+    )
+    driver.execute_async_script(script)
 
 
 def text_of(driver: Any, selector: str) -> str:
@@ -96,6 +105,7 @@ def test_links_can_be_sent(chromium, tmp_path):
     show(chromium, tmp_path / "a.html")
     chromium.get("about:blank")
     chromium.get(f"file://{tmp_path}/a.html#tag-17")
+    ready(chromium)
     assert listed(chromium)[0] == 17 and listed(chromium).count(17) == 1
     way = text_of(chromium, "#tag-17")
     tag = SAMPLE.tags[17]
@@ -135,6 +145,60 @@ def test_primals_and_derivatives_are_links_and_untagged_ones_are_named(chromium,
         assert chromium.execute_script(script, number) == [f"#tag-{other}"]
     last = f"derivative {ops[-1].name.removeprefix('stablehlo.')} at model.py:{ops[-1].line}"
     assert last in text_of(chromium, f"#tag-{numbers[0]} .about")
+
+
+def with_fusions(count: int) -> Any:
+    """An audit of fusions with two instructions each."""
+    audit = made_up(count)
+    pairs = [
+        Instruction(
+            f"{op.title}.{op.id}{end}", end, f"fusion.{op.id}", (op.id,), scope=op.scope, phase=op.phase, flops=8, bytes=4
+        )
+        for op in audit.ops
+        for end in ("tanh", "add")
+    ]
+    return replace(audit, instructions=pairs)
+
+
+def instructions_in(driver: Any) -> list[str]:
+    """The names in the list of instructions."""
+    return driver.execute_script(
+        "return [...document.querySelectorAll('.instruction .of-instruction')].map((e) => e.textContent)"
+    )
+
+
+def test_finds_instructions(chromium, tmp_path):
+    audit = with_fusions(400)
+    show(chromium, tmp_path / "a.html", audit)
+    assert len(instructions_in(chromium)) == 20
+    look_for(chromium, "fusion.3")
+    assert instructions_in(chromium)[0] == "fusion.3"  # before fusion.30
+    names = {each.name for each in audit.instructions}
+    for words, is_meant in {
+        "layer_3/": lambda each: each.scope.startswith("layer_3/"),
+        "model.py:17 tanh": lambda each: audit.ops[each.ops[0]].source.startswith("model.py:17") and "tanh" in each.name,
+    }.items():
+        look_for(chromium, words)
+        chromium.execute_script(
+            "while (!document.getElementById('instruction-more').hidden) document.getElementById('instruction-more').click()"
+        )
+        meant = {each.name for each in audit.instructions if is_meant(each)}
+        assert set(instructions_in(chromium)) & names == meant, words
+    look_for(chromium, "fusion.7")
+    chromium.execute_script("document.querySelector('.instruction summary').click()")
+    chromium.execute_async_script("setTimeout(arguments[0], 100)")
+    assert "holds " in text_of(chromium, ".instruction[open] .about")
+    chromium.execute_script("document.querySelector('.instruction[open] .about a').click()")
+    chromium.execute_async_script("setTimeout(arguments[0], 100)")
+    assert "in fusion.7" in text_of(chromium, ".instruction.linked .about")
+
+
+def test_many_instructions(chromium, tmp_path):
+    audit = with_fusions(15_000)
+    show(chromium, tmp_path / "a.html", audit)
+    assert (tmp_path / "a.html").stat().st_size < 2_000_000
+    look_for(chromium, "fusion.14999")
+    assert text_of(chromium, "#instruction-count").startswith("3 of 45,000 instructions shown")
 
 
 def test_slash_searches(chromium, tmp_path):

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One page that answers, and the same in a terminal."""
 
+import base64
+import json
 import math
 import re
+import zlib
 from pathlib import Path
 
 import jax
@@ -10,6 +13,8 @@ import jax.numpy as jnp
 import pytest
 
 import hlotag
+from hlotag._text import in_bytes
+from hlotag.audits.render import page as audit_page
 from hlotag.cli import main
 from hlotag.profiles.limits import Limits
 from hlotag.profiles.record import profile_in_full
@@ -64,8 +69,32 @@ def test_a_page_has_every_section(page):
     assert '<a href="#memory">Memory</a>' in page
 
 
-def test_a_row_leads_to_its_operations(page):
-    assert '<a href="#search=layer%3D1"><code>1</code></a>' in page
+def data_of(page):
+    (packed,) = re.findall(r'id="data">(.*?)</script>', page)
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+def test_a_row_opens_with_what_is_in_it(page):
+    assert page.count('data-key="layer" data-value="1" data-query="layer=1"') == 2  # of time and of memory
+    data = data_of(page)
+    (row,) = [row for row in data["rows"] if row["of"] == ["layer", "1"]]
+    texts, cells = data["strings"], data["instruction"]["cells"]
+    found = [[texts[text] for text in cells[number]] for number, _ in row["instructions"]]
+    flops = f"{2 * ROWS * WIDTH**2 / 1e6:.3g} Mflop"
+    assert [each[6] for each in found].count(flops) >= 3, found  # the forward product, and both of the backward pass
+    assert all(each[5] for each in found)  # All of them ran.
+    lines = [[texts[text] for text in line] for line in row["lines"]]
+    assert "x = jnp.tanh(jnp.sin(x @ w))" in [source for _, source, _ in lines] and all(time for *_, time in lines)
+    kept = [[texts[text] for text in buffer] for buffer in row["buffers"]]
+    assert [f"f32[{ROWS},{WIDTH}]", in_bytes(4 * ROWS * WIDTH)] in [buffer[1:3] for buffer in kept]
+
+
+def test_every_instruction_is_in_the_search():
+    audit = hlotag.audit(jax.grad(loss), [jnp.ones((8, 8))] * LAYERS, jnp.ones((16, 8)), memory=True, effects=False)
+    data = data_of(audit_page.html(audit))
+    names = [data["strings"][cells[0]] for cells in data["instruction"]["cells"]]
+    assert {each.name for each in audit.instructions} | {each.kernel for each in audit.instructions} == set(names)
+    assert len(names) == len(set(names)) and {row["of"][0] for row in data["rows"]} == {"layer", ""}
 
 
 def test_the_page_loads_nothing(page):

@@ -83,6 +83,7 @@ def profile_of(
         source_root=source_root,
         program=program,
         timeline=devices,
+        seconds={name: float(each) for name, each in zip(times.names, wall, strict=True) if each and name not in _REST},
     )
     beside = sum(device.beside for device in devices) / len(devices) / len(times.steps)
     return replace(found, notes=(*_notes(found, beside, devices, left_out), *doubts.notes(found), *program.notes))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -210,6 +210,7 @@ class Timing:
         source_root: The folder of the files whose lines views may quote; None for none.
         program: The operations and tags; None in a profile that was read from JSON.
         timeline: The events on each device.
+        seconds: By name, the seconds of a step of each instruction that ran; empty in a profile that was read from JSON.
     """
 
     name: str
@@ -228,6 +229,7 @@ class Timing:
     source_root: str | None = None
     program: Program | None = field(default=None, repr=False, compare=False)
     timeline: Sequence[Device] = field(default=(), repr=False, compare=False)
+    seconds: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def total_seconds(self) -> float:

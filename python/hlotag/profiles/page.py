@@ -9,11 +9,12 @@ from importlib import resources
 
 from hlotag._text import in_bytes, rate_in_words
 from hlotag._util.files import source_line
-from hlotag.audits.render import breakdown, memory
+from hlotag.audits.render import breakdown, data, memory
 from hlotag.audits.render import page as audit_page
 from hlotag.audits.render.page import assemble
 from hlotag.profiles import charts
-from hlotag.profiles.model import MEANINGS, Rates, Timing, in_words
+from hlotag.profiles.model import ADDED, MEANINGS, UNDIVIDED, Rates, Timing, in_words
+from hlotag.profiles.program import Program
 from hlotag.profiles.table import operation_in_words
 
 # Limit of instructions.
@@ -24,12 +25,28 @@ def html(profile: Timing) -> str:
     """Renders the page. Its content security policy forbids connections. Without its program, it has no script."""
     style = resources.files("hlotag.profiles").joinpath("page.css").read_text(encoding="utf-8")
     if profile.program is None:
-        return assemble(f"{profile.name}: time by tag", "\n".join([*_body(profile), *_footer(profile)]), style)
-    audit = profile.program.audit
-    return audit_page.with_audit(f"{profile.name}: report", _body(profile), audit, end=_footer(profile), style=style)
+        return assemble(f"{profile.name}: time by tag", "\n".join([*_body(profile, {}), *_footer(profile)]), style)
+    audit, rows = (
+        profile.program.audit,
+        data.make_rows(profile.program.audit, profile.groupings, _shares(profile, profile.program)),
+    )
+    parts = {"rows": rows, "times": data.Times(profile.seconds, in_words), "end": _footer(profile), "style": style}
+    return audit_page.with_audit(f"{profile.name}: report", _body(profile, rows), audit, **parts)
 
 
-def _body(profile: Timing) -> Iterator[str]:
+def _shares(profile: Timing, program: Program) -> Iterator[tuple[str, str, data.Share]]:
+    """The time of each row by what runs as one, and by operation."""
+    groupings = [each for by in profile.groupings for each in program.grouping(by)]
+    for name, seconds in profile.seconds.items():
+        parts = program.sure_parts(name, groupings)
+        if not parts:
+            rest = UNDIVIDED if program.parts(name) else ADDED
+            yield "", rest, data.Share(name, None, seconds)
+        for title, read in groupings:
+            yield from ((title, read(part), data.Share(name, part.op, seconds * part.weight)) for part in parts if part.weight)
+
+
+def _body(profile: Timing, rows: data.Rows) -> Iterator[str]:
     yield f"<header><h1>{escape(profile.name)}</h1>"
     yield f'<p id="sentence">{escape(profile.sentence)}</p>'
     yield f'<p id="facts">{escape(_facts(profile))}</p>'
@@ -40,11 +57,11 @@ def _body(profile: Timing) -> Iterator[str]:
     yield f"</header>{_contents(profile)}"
     for found in profile.break_down():
         yield f'<section id="time-{escape(found.title)}"><h2>Time by {escape(found.title)}</h2>'
-        yield from breakdown.bars(found, in_words, MEANINGS, _rates(profile, found.title), link=audit is not None)
+        yield from breakdown.bars(found, in_words, MEANINGS, _rates(profile, found.title), opens=rows)
         yield "</section>"
     yield from _communication(profile)
     if audit:
-        yield from memory.html(audit, profile.groupings)
+        yield from memory.html(audit, profile.groupings, rows)
     if key := profile.telling_key:
         yield from charts.roofline(profile, key)
     yield from charts.timeline(profile, key)
@@ -59,7 +76,7 @@ def _contents(profile: Timing) -> str:
         names |= {"memory": "Memory"} if audit.memory else {}
         names |= {"timeline": "Timeline"} if profile.timeline else {}
         names |= {"tags": "Tags"} if audit.tags else {}
-        names |= {"kernels": "Kernels"}
+        names |= {"kernels": "Kernels", "every": "Search"}
     links = (f'<a href="#{escape(name)}">{escape(title)}</a>' for name, title in names.items())
     return f'<nav aria-label="Sections">{" ".join(links)}</nav>'
 

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
-from urllib.parse import quote
 
 from rich import box
 from rich.table import Table
@@ -16,6 +15,8 @@ from hlotag._text import printable
 from hlotag.audits.breakdown import Breakdown
 from hlotag.audits.grouping import OTHER_NAMES
 
+Opens = Container[tuple[str, str]]
+"""The rows that open: what they are grouped by, which is empty for those of no operation, and the value."""
 # Limit of listed values.
 _LINES = 40
 _NUMBER, _PADDING, _LEAST = 6, 3, 12  # columns of a number, between columns, and of a value
@@ -98,27 +99,37 @@ def bars(
     meanings: Mapping[str, str],
     notes: Mapping[str, str] | None = None,
     *,
-    link: bool = False,
+    opens: Opens = (),
 ) -> Iterator[str]:
     """Renders a legend and a list of bars as HTML.
 
-    `meanings` say what rows of no operation are. `notes` has, by value, what stands behind the numbers. With `link`, a value
-    leads to its tags, operations, lines and instructions in the page's list of tags.
+    `meanings` say what rows of no operation are. `notes` has, by value, what stands behind the numbers. `opens` has the rows that
+    the page's script can fill: they open.
     """
     yield f'{legend({phase: phase for phase in found.phases})}<ul class="bars{" noted" if notes else ""}">'
     others, total = _hidden(found) | found.rest, found.total
     longest = max([*map(found.sum, found.lines), *others.values()], default=0.0)
     for value in list(found.lines)[:_LINES]:
         name = f"<code>{escape(value)}</code>" if value else f"without {escape(found.title)}"
-        name = f'<a href="#search={quote(_query(found.title, value))}">{name}</a>' if link and value else name
         note = f'<span class="note">{escape(notes.get(value, ""))}</span>' if notes else ""
         segments = {phase: found.lines[value][phase] for phase in found.phases if phase in found.lines[value]}
         numbers = _numbers(found.sum(value), total, in_words) + note
-        yield f"<li><span>{name}</span>{_bar(segments, longest, in_words)}{numbers}</li>"
+        cells = f"<span>{name}</span>{_bar(segments, longest, in_words)}{numbers}"
+        yield _item(cells, (found.title, value), _query(found.title, value) if value else "", opens)
     for name, amount in others.items():
         head = f'<span class="rest" title="{escape(meanings.get(name, ""))}">{escape(name)}</span>'
-        yield f"<li>{head}{_bar({_NONE: amount}, longest, in_words)}{_numbers(amount, total, in_words)}</li>"
+        cells = f"{head}{_bar({_NONE: amount}, longest, in_words)}{_numbers(amount, total, in_words)}"
+        yield _item(cells, ("", name), "", opens)
     yield "</ul>"
+
+
+def _item(cells: str, row: tuple[str, str], query: str, opens: Opens) -> str:
+    """A bar. If it opens, the script fills it, with a link to what the query finds."""
+    if row not in opens:
+        return f"<li>{cells}</li>"
+    key, value = map(escape, row)
+    about = f'data-key="{key}" data-value="{value}" data-query="{escape(query)}"'
+    return f'<li class="opens"><details class="row" {about}><summary>{cells}</summary></details></li>'
 
 
 def legend(names: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ from hlotag.audits.report import Reported
 
 # Limit of listed buffers.
 _BUFFERS = 10
-_WIDTH, _HEIGHT = 900, 220  # of a drawing
+_WIDTH, _HEIGHT, _STEPS = 900, 220, 450  # of a drawing, and how many columns it has
 
 
 def sentence(memory: Memory) -> str:
@@ -78,8 +78,8 @@ def _largest(audit: Reported, memory: Memory, width: int) -> Table:
     return fit_rows(limits, rows, width, numbers={"bytes"})
 
 
-def html(audit: Reported, by: Sequence[Grouping]) -> Iterator[str]:
-    """The section of a page."""
+def html(audit: Reported, by: Sequence[Grouping], opens: breakdown.Opens = ()) -> Iterator[str]:
+    """The section of a page; `opens` is as for `breakdown.bars`."""
     if audit.memory is None:
         return
     yield f'<section id="memory"><h2>Memory</h2><p>{escape(sentence(audit.memory))}</p>'
@@ -87,7 +87,7 @@ def html(audit: Reported, by: Sequence[Grouping]) -> Iterator[str]:
     for found, values in _break_down(audit, audit.memory, by):
         yield f"<h3>At the peak, by {escape(found.title)}</h3>"
         notes = {value: f"{count} value{'s' if count > 1 else ''}" for value, count in values.items()}
-        yield from breakdown.bars(found, _in_words, MEANINGS, notes)
+        yield from breakdown.bars(found, _in_words, MEANINGS, notes, opens=opens)
     yield "</section>"
 
 
@@ -102,8 +102,9 @@ def _over_schedule(audit: Reported, memory: Memory, by: Grouping) -> Iterator[st
         weights[name] += life.buffer.bytes * (life.end - life.start + 1)
     named = [name for name, _ in weights.most_common(breakdown.COLOURS)]
     places = {name: number for number, name in enumerate(named)}
-    series = _stack(memory.lives, [places.get(name, len(named)) for name in rows], len(named) + 1)
-    last, most = max(life.end for life in memory.lives) + 1, max(map(sum, series.values()), default=0)
+    last = max(life.end for life in memory.lives) + 1
+    series = _thin(_stack(memory.lives, [places.get(name, len(named)) for name in rows], len(named) + 1), last)
+    most = max(map(sum, series.values()), default=0)
     fixed = memory.bytes - sum(b.bytes for b in memory.buffers if b.op >= 0 or b.kind in (ADDED, UNUSED))
     yield f"<p>Temporary values over the schedule, on top of {escape(in_bytes(fixed))} of arguments, outputs and constants. "
     yield "The line is the peak. Values below a thousandth of the memory are left out.</p>"
@@ -131,12 +132,28 @@ def _stack(lives: Sequence[Life], places: Sequence[int], count: int) -> dict[int
     return found
 
 
+def _thin(series: Mapping[int, list[int]], last: int) -> dict[int, list[int]]:
+    """Of the positions that share a column of a drawing, those with most bytes."""
+    found: dict[int, tuple[int, list[int]]] = {}
+    for at, sizes in series.items():
+        column = at * _STEPS // last
+        if column not in found or sum(sizes) > sum(found[column][1]):
+            found[column] = at, sizes
+    return dict(found.values())
+
+
 def _area(series: Mapping[int, Sequence[int]], row: int, last: int, most: int) -> str:
-    """The path of a row's area on top of those before it."""
-    lower, upper = [], []
-    for at, end in zip(series, [*list(series)[1:], last], strict=True):
-        below, above = (_HEIGHT * (1 - sum(series[at][:n]) / most) for n in (row, row + 1))
-        for x in (_WIDTH * at / last, _WIDTH * end / last):
-            lower.append(f"{x:.1f},{below:.1f}")
-            upper.append(f"{x:.1f},{above:.1f}")
-    return f"M{'L'.join([*upper, *reversed(lower)])}Z" if upper else ""
+    """The path of a row's area on top of those before it: to the right along the upper edge, and back along the lower one."""
+    if not series:
+        return ""
+    spans = list(zip(series, [*list(series)[1:], last], strict=True))
+    edges: list[tuple[float, int]] = []
+    for below, some in ((row + 1, spans), (row, [(end, at) for at, end in reversed(spans)])):
+        for at, end in some:
+            height = _HEIGHT * (1 - sum(series[min(at, end)][:below]) / most)
+            if edges and f"{edges[-1][0]:.1f}" == f"{height:.1f}":
+                edges[-1] = height, end
+            else:
+                edges.append((height, end))
+    steps = (f"V{height:.1f}H{_WIDTH * end / last:.1f}" for height, end in edges)
+    return f"M{_WIDTH * min(series) / last:.1f},{_HEIGHT}{''.join(steps)}Z"

@@ -1,33 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit as one self-contained HTML page: what the terminal says, then every tag, with a search."""
+"""An audit as one self-contained HTML page: what the terminal says, then every tag and instruction, with a search."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib import resources
-from typing import Any
 from urllib.parse import quote
 
 from hlotag._text import count, in_work
-from hlotag._util.files import source_line
 from hlotag._util.groups import group
 from hlotag.audits.listing import LISTED_COLUMNS, list_instructions, listed_row
-from hlotag.audits.model import EntryTags, Tag, TagState, by_entry, phases_in
-from hlotag.audits.render import memory
+from hlotag.audits.model import EntryTags, TagState, by_entry, phases_in
+from hlotag.audits.render import data, memory
 from hlotag.audits.report import (
-    TAG_COLUMNS,
     UNTAGGED_COLUMNS,
     Problem,
     Reported,
     effects_in_words,
     facts_in_words,
     list_untagged_lines,
-    order_of_tags,
-    tag_row,
 )
 
 _DOCUMENT = """\
@@ -45,21 +39,27 @@ _DOCUMENT = """\
 </body>
 </html>
 """
-_EVERY_TAG = """\
-<section id="every"><h2>Every tag</h2>
-<label for="search">Search: a state, key, value, operation, scope, line, pass or instruction; <kbd>/</kbd> comes here</label>
-<input id="search" type="search" autocomplete="off" spellcheck="false" placeholder="lost layer_0 dot model.py:12">
-<p id="count" role="status"></p><div id="list"></div><button id="more" type="button" hidden></button>
-<noscript><p>The list needs JavaScript. The report above does not.</p></noscript></section>
+_SEARCH = """\
+<section id="every"><h2>Search: every tag and instruction</h2>
+<label for="search">Words of a name, opcode, operation, scope, line, key, value, state or pass; <kbd>/</kbd> comes here</label>
+<input id="search" type="search" autocomplete="off" spellcheck="false" placeholder="lost layer_0 dot model.py:12"
+ aria-describedby="found">
+<p id="found" role="status"></p>
+<div id="tags-found"><h3>Tags</h3><p id="count"></p><div id="list"></div><button id="more" type="button" hidden></button></div>
+<div id="instructions-found"><h3>Instructions</h3><p id="instruction-count"></p><div id="instruction-list"></div>
+<button id="instruction-more" type="button" hidden></button></div>
+<noscript><p>The lists need JavaScript. The report above does not.</p></noscript></section>
 """
-# Limits of problems, rows of a table, links of a problem or tag, and kernels.
-_PROBLEMS, _ROWS, _LINKS, _KERNELS = 100, 200, 12, 40
+# Limits of problems, rows of a table, and kernels.
+_PROBLEMS, _ROWS, _KERNELS = 100, 200, 40
 
 
 def html(audit: Reported, worse: Sequence[Problem] = ()) -> str:
     """Renders the page, which begins with what is worse than a baseline."""
-    body = [*_header(audit, worse), *memory.html(audit, audit.keys or ["scope"])]
-    return with_audit(f"{audit.name}: what became of its tags", body, audit, worse)
+    by = audit.keys or ["scope"]
+    rows = data.make_rows(audit, by)
+    body = [*_header(audit, worse), *memory.html(audit, by, rows)]
+    return with_audit(f"{audit.name}: what became of its tags", body, audit, worse, rows=rows)
 
 
 def with_audit(
@@ -68,19 +68,20 @@ def with_audit(
     audit: Reported,
     worse: Sequence[Problem] = (),
     *,
+    rows: data.Rows,
+    times: data.Times | None = None,
     end: Iterable[str] = (),
     style: str = "",
 ) -> str:
-    """A document with the sections of an audit between `body` and `end`: problems, effects, kernels, and a list of tags.
+    """A document with the sections of an audit between `body` and `end`: problems, effects, kernels, and a search.
 
-    `worse` are the problems that a baseline does not have; `style` is further CSS.
+    `worse` are the problems that a baseline does not have; `rows` are what is in rows that open; `style` is further CSS.
     """
     # A function keeps the script's names private.
-    script = f'"use strict";\n(() => {{\n{_asset("page.js")}}})();\n'
-    lines = _source_lines(audit)
-    # Escaped, because "<" could end the script element.
-    data = json.dumps(_data(audit, lines), separators=(",", ":")).replace("<", "\\u003c")
-    scripts = f'<script type="application/json" id="data">{data}</script>\n<script>{script}</script>'
+    script = f'"use strict";\n(async () => {{\n{_asset("page.js")}}})();\n'
+    lines = data.source_lines(audit)
+    packed = data.dumps(audit, lines, rows, times)
+    scripts = f'<script type="application/octet-stream" id="data">{packed}</script>\n<script>{script}</script>'
     return assemble(title, "\n".join([*body, *_sections(audit, lines, worse), *_footer(audit), *end, scripts]), style, script)
 
 
@@ -138,7 +139,7 @@ def _sections(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) 
         yield f"<details><summary>{count(len(rows), 'line')}, those with most work first</summary>"
         yield _table(UNTAGGED_COLUMNS, (map(escape, row) for row in rows[:_ROWS]))
         yield f"{_more(len(rows), _ROWS, 'hlotag audit --untagged lists all')}</details></section>"
-    yield _EVERY_TAG
+    yield _SEARCH
 
 
 def _problems(section: str, title: str, found: Sequence[Problem], audit: Reported, lines: dict[str, str]) -> Iterator[str]:
@@ -156,8 +157,8 @@ def _problems(section: str, title: str, found: Sequence[Problem], audit: Reporte
         yield f'<pre class="code">{escape(code)}</pre>' if code else ""
         yield f"<p>{escape(problem.why)} {escape(problem.effect)}</p>"
         yield f'<p class="do">{escape(problem.advice)}</p>' if problem.advice else ""
-        links = (f'<a href="#tag-{n}">#{n} {escape(audit.tags[n].op.scope)}</a>' for n in problem.tags[:_LINKS])
-        left = len(problem.tags) - _LINKS
+        links = (f'<a href="#tag-{n}">#{n} {escape(audit.tags[n].op.scope)}</a>' for n in problem.tags[: data.LINKS])
+        left = len(problem.tags) - data.LINKS
         yield f'<p class="tags">{"".join(links)}{f"and {left} more" if left > 0 else ""}</p></article>'
     yield f"{_more(len(found), _PROBLEMS)}</section>"
 
@@ -190,7 +191,7 @@ def _kernels(audit: Reported) -> Iterator[str]:
         head = f"<code>{escape(name)}</code> {escape(in_work(flops, size))} <code>{escape(', '.join(tags))}</code>"
         rows = (map(escape, listed_row(each)) for each in inside[:_ROWS])
         yield f"<details><summary>{head}</summary>{_table(LISTED_COLUMNS, rows)}</details>"
-    yield f"{_more(len(found), _KERNELS)}</section>" if found else ""
+    yield f"{_more(len(found), _KERNELS, 'the search below finds them')}</section>" if found else ""
 
 
 def _bar(parts: Sequence[tuple[TagState, int]]) -> str:
@@ -218,51 +219,6 @@ def _footer(audit: Reported) -> Iterator[str]:
     )
     notes = "".join(f"<p>{escape(note)}</p>" for note in audit.notes)
     yield f"<footer><h2>States</h2><dl>{''.join(terms)}</dl>{notes}</footer>" if audit.tags or notes else ""
-
-
-# --- The data of the script --------------------------------------------------------------------------------------------------
-
-
-def _data(audit: Reported, lines: dict[str, str]) -> dict[str, Any]:
-    """Each tag as numbers of texts: its cells, and what a row that opens tells; and the tags that it links to."""
-    strings: dict[str, int] = {}
-    tags_of = group((tag.op.id, number) for number, tag in enumerate(audit.tags))
-    derivatives = group((source, op.id) for op in audit.ops for source in op.derived_from)
-
-    def about(tag: Tag) -> Iterator[str]:
-        op, origin = tag.op, tag.origin
-        yield f"{op.file}:{op.line}" if op.file else ""
-        yield lines.get(f"{op.file}:{op.line}", "")
-        yield f"{tag.state}: {tag.details}" if tag.details else ""
-        yield f"function {op.function}{f', scope {op.scope}' if op.scope else ''}"
-        yield f"{origin.how} by {origin.by}: {origin.detail}" if origin and origin.by else ""
-        yield f"instructions {', '.join(tag.instructions or op.instructions)}" if tag.instructions or op.instructions else ""
-        for what, numbers in (("derived from", op.derived_from), ("derivative", derivatives.get(op.id, ()))):
-            untagged = [audit.ops[n] for n in numbers[:_LINKS] if n not in tags_of]
-            yield from (f"{what} {other.title} at {other.source}" for other in untagged)
-
-    def links(tag: Tag) -> list[int]:
-        related = (*tag.op.derived_from, *derivatives.get(tag.op.id, ()))[:_LINKS]
-        return [tags_of[n][0] for n in related if n in tags_of]
-
-    def number_of(text: str) -> int:
-        return strings.setdefault(text, len(strings))
-
-    return {
-        "columns": TAG_COLUMNS,
-        "order": order_of_tags(audit),
-        "cells": [[number_of(cell) for cell in tag_row(tag)] for tag in audit.tags],
-        "about": [[number_of(text) for text in about(tag) if text] for tag in audit.tags],
-        "links": [links(tag) for tag in audit.tags],
-        "strings": list(strings),
-    }
-
-
-def _source_lines(audit: Reported) -> dict[str, str]:
-    """The source lines of tags and problems, by `file:line`, if their files can be read."""
-    places = {(tag.op.file, tag.op.line) for tag in audit.tags} | {(p.file, p.line) for p in audit.report.problems}
-    texts = {f"{file}:{line}": source_line(file, line, audit.source_root) for file, line in sorted(places) if file}
-    return {place: text for place, text in texts.items() if text}
 
 
 def _asset(name: str) -> str:
