@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audits of any size, made up; for views, which do not ask where one comes from."""
 
+import base64
+import json
 import random
+import re
+import zlib
+from typing import Any
 
 from hlotag.audits import Audit, Op, Origin, Tag, TagState
 
 NAMES = ("add", "multiply", "dot_general", "reshape", "broadcast_in_dim", "tanh", "reduce", "transpose")
 ENDS = (TagState.KEPT, TagState.KEPT, TagState.KEPT, TagState.GONE, TagState.KEPT, TagState.RESTORED)
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """What the script of a page reads."""
+    (packed,) = re.findall(r'id="data">(.*?)</script>', page)
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 def made_up(count: int, *, texts: tuple[str, ...] = ("attention", "mlp", "norm"), lost: int = 3) -> Audit:

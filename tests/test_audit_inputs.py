@@ -15,6 +15,7 @@ import pytest
 
 import hlotag
 import requires
+from audits import data_of
 from hlotag import _compat
 from hlotag.audits import collect
 from hlotag.cli import main
@@ -47,6 +48,7 @@ def test_a_module_has_no_file_read_but_those_that_may_be(tmp_path, monkeypatch, 
         Path("module.mlir").write_bytes(located(str(file)))
         assert main(["audit", "module.mlir", "--html", "page.html", *flags]) == 0
         page = Path("page.html").read_text()
+        page += str(data_of(page))
         assert "secret" not in page
         assert ("open_line" in page) == (bool(flags) and file == work / "mine.py")
     os.mkfifo(work / "module_0001.jit_f.before_optimizations.txt")

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One page that answers, and the same in a terminal."""
 
-import base64
-import json
 import math
 import re
-import zlib
 from pathlib import Path
 
 import jax
@@ -13,6 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 import hlotag
+from audits import data_of
 from hlotag._text import in_bytes
 from hlotag.audits.render import page as audit_page
 from hlotag.cli import main
@@ -67,11 +65,6 @@ def test_a_page_has_every_section(page):
         *("time-layer", "memory", "roofline", "timeline", "hot", "tags", "kernels", "every")
     ]
     assert '<a href="#memory">Memory</a>' in page
-
-
-def data_of(page):
-    (packed,) = re.findall(r'id="data">(.*?)</script>', page)
-    return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 def test_a_row_opens_with_what_is_in_it(page):
