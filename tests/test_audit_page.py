@@ -4,6 +4,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ import hlotag
 import requires
 from audits import made_up
 from browser import browser
+from hlotag._util import notebook
 from hlotag.audits import TagState
 from hlotag.audits.model import Instruction
 from hlotag.audits.render import page
@@ -199,6 +201,29 @@ def test_many_instructions(chromium, tmp_path):
     assert (tmp_path / "a.html").stat().st_size < 2_000_000
     look_for(chromium, "fusion.14999")
     assert text_of(chromium, "#instruction-count").startswith("3 of 45,000 instructions shown")
+
+
+def test_a_notebook_shows_the_page(chromium, tmp_path):
+    """In a frame without an origin, in which a link to a part of the page must not lead to the notebook."""
+    frame = SAMPLE._repr_html_()
+    assert escape(escape(SAMPLE.report.sentence)) in frame and "<script" not in frame
+    (tmp_path / "notebook.html").write_text(f"<title>notebook</title>{frame}")
+    chromium.get(f"file://{tmp_path}/notebook.html")
+    chromium.switch_to.frame(0)
+    ready(chromium)
+    assert text_of(chromium, "#sentence") == SAMPLE.report.sentence
+    look_for(chromium, "lost")
+    assert {SAMPLE.tags[number].state for number in listed(chromium)} == {TagState.LOST}
+    chromium.find_element("css selector", ".problem a").click()
+    assert listed(chromium)[0] == SAMPLE.report.problems[0].tags[0]
+    chromium.switch_to.default_content()
+    assert chromium.title == "notebook" and chromium.get_log("browser") == []
+
+
+def test_a_page_that_is_too_large_is_no_output(monkeypatch):
+    monkeypatch.setattr(notebook, "_MOST", 1000)
+    assert "<iframe" not in SAMPLE._repr_html_() and "to_html(path)" in SAMPLE._repr_html_()
+    assert set(SAMPLE._repr_mimebundle_(exclude=["text/html"])) == {"text/plain"}
 
 
 def test_slash_searches(chromium, tmp_path):

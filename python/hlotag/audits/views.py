@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.jupyter import JupyterMixin
-
 from hlotag._text import printable
 from hlotag._util.files import write_atomically
+from hlotag._util.notebook import PageMixin
 from hlotag.audits.model import RANK
 from hlotag.audits.render import as_json, page, table
 from hlotag.audits.report import Reported
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 
-class Audit(Reported, JupyterMixin):
+class Audit(Reported, PageMixin):
     """What became of every tag of a program; `Findings` has its fields."""
 
     def summary(self, width: int | None = None) -> str:
@@ -55,10 +54,14 @@ class Audit(Reported, JupyterMixin):
         Raises:
             OSError: The file cannot be written.
         """
-        write_atomically(path, page.html(self), private=False)
+        write_atomically(path, self._page, private=False)
+
+    @property
+    def _page(self) -> str:
+        return page.html(self)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """What `rich.print` and notebooks show."""
+        """What `rich.print` shows."""
         yield table.renderable(self, options.max_width)
 
     def __str__(self) -> str:

@@ -69,10 +69,12 @@ def _body(profile: Timing, rows: data.Rows) -> Iterator[str]:
 
 
 def _contents(profile: Timing) -> str:
-    """Links to the sections that there are."""
+    """Links to the sections that there are; none without the script, which follows them in a frame of a notebook."""
+    if profile.program is None:
+        return ""
     names = {f"time-{key}": f"Time by {key}" for key in profile.keys[:1]}
     names |= {"communication": "Communication"} if profile.transfers else {}
-    if audit := profile.program and profile.program.audit:
+    if audit := profile.program.audit:
         names |= {"memory": "Memory"} if audit.memory else {}
         names |= {"timeline": "Timeline"} if profile.timeline else {}
         names |= {"tags": "Tags"} if audit.tags else {}

@@ -7,10 +7,9 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rich.jupyter import JupyterMixin
-
 from hlotag._text import printable
 from hlotag._util.files import write_atomically
+from hlotag._util.notebook import PageMixin
 from hlotag.errors import ArgumentError
 from hlotag.profiles import as_json, page, perfetto, table
 from hlotag.profiles.model import Timing, in_words
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 
-class Profile(Timing, JupyterMixin):
+class Profile(Timing, PageMixin):
     """Where the time of a program's steps went; `Timing` has its fields."""
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -42,7 +41,7 @@ class Profile(Timing, JupyterMixin):
         Raises:
             OSError: The file cannot be written.
         """
-        write_atomically(path, page.html(self), private=False)
+        write_atomically(path, self._page, private=False)
 
     def to_perfetto(self, path: str | os.PathLike[str]) -> None:
         """Writes a timeline with a track for each key, for https://ui.perfetto.dev.
@@ -58,8 +57,12 @@ class Profile(Timing, JupyterMixin):
             raise ArgumentError("a profile that was read from JSON has no timeline; make it from the trace")
         write_atomically(path, perfetto.dumps(self.program, self.timeline, compressed=str(path).endswith(".gz")), private=False)
 
+    @property
+    def _page(self) -> str:
+        return page.html(self)
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """What `rich.print` and notebooks show."""
+        """What `rich.print` shows."""
         yield table.renderable(self, options.max_width)
 
     def __str__(self) -> str:

@@ -138,9 +138,12 @@ for (const row of document.querySelectorAll("details.row")) row.addEventListener
 
 // --- Addresses and keys ---
 
-function follow() {
-  const [, kind, place] = /^#(tag|instruction)-(\d+)$/.exec(location.hash) ?? [];
-  const query = /^#search=(.*)$/.exec(location.hash);
+// In a frame of a notebook, addresses are relative to the notebook's.
+const isFramed = location.protocol === "about:";
+
+function follow(hash) {
+  const [, kind, place] = /^#(tag|instruction)-(\d+)$/.exec(hash) ?? [];
+  const query = /^#search=(.*)$/.exec(hash);
   if (query) search.value = decodeURIComponent(query[1]);
   const is = kind && place < lists[kind].data.order.length;
   refresh(is ? { [kind]: Number(place) } : {});
@@ -149,14 +152,21 @@ function follow() {
 }
 
 search.addEventListener("input", () => {
-  history.replaceState(null, "", search.value ? `#search=${encodeURIComponent(search.value)}` : "#");
+  if (!isFramed) history.replaceState(null, "", search.value ? `#search=${encodeURIComponent(search.value)}` : "#");
   refresh();
 });
-addEventListener("hashchange", follow);
+addEventListener("hashchange", () => follow(location.hash));
+addEventListener("click", (event) => {
+  const hash = isFramed && event.target.closest("a")?.getAttribute("href");
+  if (!hash) return;
+  event.preventDefault();
+  follow(hash);
+  document.getElementById(hash.slice(1))?.scrollIntoView();
+});
 addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target === search) return;
   event.preventDefault();
   search.focus();
 });
-follow();
+follow(location.hash);
 document.documentElement.dataset.ready = "true";
