@@ -16,6 +16,7 @@ from audits import made_up
 from browser import browser
 from hlotag._util import notebook
 from hlotag.audits import TagState
+from hlotag.audits.buffers import Buffer, Life, Memory
 from hlotag.audits.model import Instruction
 from hlotag.audits.render import page
 
@@ -224,6 +225,28 @@ def test_a_page_that_is_too_large_is_no_output(monkeypatch):
     monkeypatch.setattr(notebook, "_MOST", 1000)
     assert "<iframe" not in SAMPLE._repr_html_() and "to_html(path)" in SAMPLE._repr_html_()
     assert set(SAMPLE._repr_mimebundle_(exclude=["text/html"])) == {"text/plain"}
+
+
+def test_the_keyboard_reaches_all_that_opens(chromium, tmp_path):
+    from selenium.webdriver import ActionChains, Keys
+
+    audit = with_fusions(40)
+    buffer = Buffer("fusion.1", 64, "", 1, audit.ops[1].scope, "forward", "f32[16]")
+    memory = Memory(192, 0, 0, "fusion.1", (Buffer("p", 128, "arguments"), buffer), 0, (Life(buffer, 0, 1),))
+    show(chromium, tmp_path / "a.html", replace(audit, memory=memory))
+    visible = "[...document.querySelectorAll('a, summary, input, button')].filter((e) => e.checkVisibility())"
+    reachable = chromium.execute_script(f"return {visible}.length")
+    chromium.execute_script("window.reached = new Set(); addEventListener('focusin', (event) => reached.add(event.target))")
+    ActionChains(chromium).send_keys(*[Keys.TAB] * reachable).perform()
+    assert chromium.execute_script(f"return {visible}.filter((e) => !reached.has(e)).map((e) => e.outerHTML)") == []
+    for kind, inside in {"row": ".inside table", "instruction": ".about", "tag": ".about"}.items():
+        chromium.execute_script(f"document.querySelector('.{kind} > summary').focus()")
+        ActionChains(chromium).send_keys(Keys.ENTER).perform()
+        chromium.execute_async_script("setTimeout(arguments[0], 100)")
+        assert text_of(chromium, f".{kind}[open] {inside}"), kind
+    chromium.find_element("css selector", ".row[open] a").send_keys(Keys.ENTER)
+    chromium.execute_async_script("setTimeout(arguments[0], 100)")
+    assert chromium.execute_script("return document.activeElement.parentElement.className") == "instruction linked"
 
 
 def test_slash_searches(chromium, tmp_path):

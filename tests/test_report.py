@@ -82,6 +82,19 @@ def test_a_row_opens_with_what_is_in_it(page):
     assert [f"f32[{ROWS},{WIDTH}]", in_bytes(4 * ROWS * WIDTH)] in [buffer[1:3] for buffer in kept]
 
 
+def test_drawings_and_tables_say_in_words_what_they_show(page):
+    drawings = re.findall(r"<svg[^>]*>(?:<title)?", page)
+    assert drawings and all('aria-hidden="true"' in each or ('role="img"' in each and "<title" in each) for each in drawings)
+    tables, columns = re.findall(r"<table[^>]*>(?:<caption)?", page), re.findall(r"<th[ >][^>]*", page)
+    assert tables and all("<caption" in each for each in tables) and all('scope="col"' in each for each in columns)
+    answers = dict(re.findall(r'<desc id="([\w-]+)-answer">(.*?)</desc>', page))
+    assert set(answers) == {"memory-over-the-schedule", "roofline", "timeline"}
+    assert all(f'aria-describedby="{name}-answer"' in page for name in answers)
+    assert re.match(r"The fastest of \d values: \d with [\d.]+ Gflop/s, [\d.]+ GB/s \(\d+% ", answers["roofline"]), answers
+    assert re.search(r", temporary values need .* of 2\b", answers["memory-over-the-schedule"]), answers
+    assert re.search(r"track has: layer \d+%, instructions", answers["timeline"]), answers
+
+
 def test_every_instruction_is_in_the_search():
     audit = hlotag.audit(jax.grad(loss), [jnp.ones((8, 8))] * LAYERS, jnp.ones((16, 8)), memory=True, effects=False)
     data = data_of(audit_page.html(audit))

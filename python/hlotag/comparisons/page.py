@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from hlotag.audits.render.breakdown import head_of_table
 from hlotag.audits.render.page import assemble
 from hlotag.comparisons.model import MEASURES, TIME, Amount, Compared, Difference, Outcome, Trend
 from hlotag.comparisons.table import effects_in_words
@@ -47,11 +48,9 @@ def _body(found: Compared) -> Iterator[str]:
 
 
 def _variants(found: Compared) -> Iterator[str]:
-    yield '<section id="variants"><h2>Variants</h2><div class="scroll"><table><thead><tr>'
-    yield (
-        "".join(f"<th>{title}</th>" for title in ("variant", "verdict", "results", "effects of tags", "worse"))
-        + "</tr></thead><tbody>"
-    )
+    yield '<section id="variants"><h2>Variants</h2><div class="scroll">'
+    columns = ("variant", "verdict", "results", "effects of tags", "worse")
+    yield f"{head_of_table('Variants', ((title, '') for title in columns))}<tbody>"
     for each in (found.base, *found.outcomes):
         verdict = "compared with" if each is found.base else each.verdict
         cells = (verdict, each.error or each.results, effects_in_words(each), "; ".join(each.problems))
@@ -94,8 +93,9 @@ def _rows(outcome: Outcome) -> Iterator[str]:
     if not rows:
         return
     measures = [m for m in MEASURES if any((amount := row.amount(m)) and (amount.before or amount.now) for row in rows)]
-    yield f'<section><h2>{escape(outcome.name)}</h2><div class="scroll"><table><thead><tr><th>row</th>'
-    yield "".join(f'<th class="number">{measure}</th>' for measure in measures) + "</tr></thead><tbody>"
+    yield f'<section><h2>{escape(outcome.name)}</h2><div class="scroll">'
+    columns = [("row", ""), *((measure, "number") for measure in measures)]
+    yield f"{head_of_table(f'Rows of {outcome.name} that differ', columns)}<tbody>"
     for row in rows[:_ROWS]:
         yield f"<tr><td><code>{escape(row.name)}</code></td>{''.join(_cell(row, measure) for measure in measures)}</tr>"
     yield "</tbody></table></div>"

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from hlotag._text import rate_in_words
+from hlotag._text import count, list_some, rate_in_words
 from hlotag.audits.render import breakdown
 from hlotag.profiles import perfetto
 from hlotag.profiles.model import Rates, Timing, in_words
@@ -33,19 +33,25 @@ def roofline(profile: Timing, key: str) -> Iterator[str]:
     known = f" The lines are the limits of {escape(limits.name)}." if limits else " The device's limits are unknown."
     yield '<section id="roofline"><h2>Roofline</h2>'
     yield f"<p>Flops a second by flops for each byte, by {escape(key)}.{known}</p>"
-    yield f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"><title>Roofline</title>'
+    shown = sorted(points, key=lambda point: -point[1].flops_per_second)
+    fastest = list_some([f"{value or f'without {key}'} with {_in_words(each)}" for value, each in shown])
+    yield breakdown.chart("Roofline", f"The fastest of {count(len(shown), 'value')}: {fastest}.", (_WIDTH, _HEIGHT))
     yield from axes.grid()
     if limits:
         yield from axes.limits(limits.bandwidth, dict(limits.flops))
-    shown = sorted(points, key=lambda point: -point[1].flops_per_second)
     for number, (value, each) in enumerate(shown):
         x, y = axes.x(each.flops_per_second / each.bytes_per_second), axes.y(each.flops_per_second)
         name = value or f"without {key}"
-        words = f"{rate_in_words(each.flops_per_second)}flop/s, {rate_in_words(each.bytes_per_second)}B/s {each.of_limit or ''}"
-        yield f'<circle class="forward" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{escape(f"{name}: {words}")}</title></circle>'
+        hint = escape(f"{name}: {_in_words(each)}")
+        yield f'<circle class="forward" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{hint}</title></circle>'
         if number < _ROWS:
             yield f'<text x="{x + 7:.1f}" y="{y + 4:.1f}">{escape(name[:24])}</text>'
     yield "</svg></section>"
+
+
+def _in_words(rates: Rates) -> str:
+    of_limit = f" ({rates.of_limit})" if rates.of_limit else ""
+    return f"{rate_in_words(rates.flops_per_second)}flop/s, {rate_in_words(rates.bytes_per_second)}B/s{of_limit}"
 
 
 class _Axes:
@@ -110,8 +116,8 @@ def timeline(profile: Timing, key: str | None) -> Iterator[str]:
     yield f"<p>Step {number} of {escape(device.name)}, {in_words((end - start) / 1e9)}{_legend_of(key)}.</p>"
     yield breakdown.legend({f"c{number}": name for name, number in colours.items()})
     height = len(tracks) * (_LANE + 4) + 20
-    size = f'viewBox="0 0 {_WIDTH + _LABEL} {height}"'
-    yield f'<div class="scroll"><svg class="chart wide" {size} role="img"><title>Timeline</title>'
+    yield '<div class="scroll">'
+    yield breakdown.chart("Timeline", _answer(tracks, end - start), (_WIDTH + _LABEL, height), "chart wide")
     for place, (name, slices) in enumerate(tracks):
         y = place * (_LANE + 4)
         yield f'<text class="tick" x="0" y="{y + 12}">{escape(name[:24])}</text>'
@@ -119,6 +125,12 @@ def timeline(profile: Timing, key: str | None) -> Iterator[str]:
     yield f'<text class="tick" x="{_LABEL}" y="{height - 4}">0</text>'
     yield f'<text class="tick end" x="{_WIDTH + _LABEL}" y="{height - 4}">{in_words((end - start) / 1e9)}</text>'
     yield "</svg></div></section>"
+
+
+def _answer(tracks: Sequence[tuple[str, Sequence[Slice]]], length: float) -> str:
+    """What the timeline shows, as a sentence."""
+    busy = [f"{name} {sum(each.end - each.start for each in slices) / length:.0%}" for name, slices in tracks]
+    return f"How much of the step's {in_words(length / 1e9)} each track has: {list_some(busy, 12)}."
 
 
 def _draw(each: Slice, y: int, span: tuple[float, float], colours: Mapping[str, int]) -> str:

@@ -109,10 +109,11 @@ def _communication(profile: Timing) -> Iterator[str]:
         return
     yield '<section id="communication"><h2>Communication</h2><p>Exposed: the device computed nothing meanwhile. Waiting: until '
     yield "the last device of the group started it; the slowest is the one that the others wait for. Minimum and maximum are "
-    yield 'those of devices.</p><div class="scroll"><table><thead><tr><th>collective</th>'
+    yield 'those of devices.</p><div class="scroll">'
     numbers = ("bytes", "devices", "time", "minimum", "maximum", "waiting", "exposed")
-    yield "".join(f'<th class="number">{number}</th>' for number in numbers)
-    yield "".join(f"<th>{text}</th>" for text in ("slowest", "for", "phase", "line", "scope", "tags")) + "</tr></thead><tbody>"
+    texts = ("slowest", "for", "phase", "line", "scope", "tags")
+    columns = [("collective", ""), *((name, "number") for name in numbers), *((name, "") for name in texts)]
+    yield f"{breakdown.head_of_table('Collectives, the most exposed first', columns)}<tbody>"
     for each in profile.transfers[:_HOT]:
         seconds = (each.seconds, each.least, each.most, each.waiting, each.exposed)
         texts = (each.slowest, each.operation, each.phase, each.source, each.scope, ", ".join(each.tags))
@@ -129,9 +130,10 @@ def _communication(profile: Timing) -> Iterator[str]:
 def _hottest(profile: Timing) -> Iterator[str]:
     if not profile.instructions:
         return
-    yield '<section id="hot"><h2>Instructions that take most time</h2><div class="scroll"><table><thead><tr><th>instruction</th>'
-    yield '<th class="number">time</th><th class="number">share</th><th class="number">events</th>'
-    yield "<th>operation</th><th>phase</th><th>line</th><th>tags</th></tr></thead><tbody>"
+    yield '<section id="hot"><h2>Instructions that take most time</h2><div class="scroll">'
+    numbers, texts = ("time", "share", "events"), ("operation", "phase", "line", "tags")
+    columns = [("instruction", ""), *((name, "number") for name in numbers), *((name, "") for name in texts)]
+    yield f"{breakdown.head_of_table('Instructions, those with most time first', columns)}<tbody>"
     for hot in profile.instructions[:_HOT]:
         code = source_line(hot.file, hot.line, profile.source_root) if hot.file else ""
         quoted = f"<pre>{escape(code)}</pre>" if code else ""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -132,9 +132,23 @@ def _item(cells: str, row: tuple[str, str], query: str, opens: Opens) -> str:
     return f'<li class="opens"><details class="row" {about}><summary>{cells}</summary></details></li>'
 
 
+def chart(title: str, answer: str, size: tuple[int, int], kind: str = "chart") -> str:
+    """The start of a drawing. Who cannot see it has the title and the answer, a sentence; `kind` is its class."""
+    name = title.lower().replace(" ", "-")
+    about = f'role="img" aria-labelledby="{name}-title" aria-describedby="{name}-answer"'
+    words = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-answer">{escape(answer)}</desc>'
+    return f'<svg class="{kind}" viewBox="0 0 {size[0]} {size[1]}" {about}>{words}'
+
+
+def head_of_table(caption: str, columns: Iterable[tuple[str, str]]) -> str:
+    """The start of a table, with its columns and their classes. Only who cannot see the table has its caption."""
+    cells = (f'<th scope="col" class="{kind}">{escape(name)}</th>' for name, kind in columns)
+    return f'<table><caption class="unseen">{escape(caption)}</caption><thead><tr>{"".join(cells)}</tr></thead>'
+
+
 def legend(names: Mapping[str, str]) -> str:
     """The legend of a drawing. `names` says what a class of the style sheet stands for."""
-    swatch = '<svg viewBox="0 0 1 1"><rect class="{}" width="1" height="1"/></svg>'
+    swatch = '<svg viewBox="0 0 1 1" aria-hidden="true"><rect class="{}" width="1" height="1"/></svg>'
     items = (f"<li>{swatch.format(each)}{escape(name)}</li>" for each, name in names.items())
     return f'<ul class="legend">{"".join(items)}</ul>'
 
@@ -161,7 +175,9 @@ def _bar(segments: Mapping[str, float], longest: float, in_words: Callable[[floa
         hint = f"<title>{phase}: {in_words(amount)}</title>" if phase != _NONE else ""
         drawn.append(f'<rect class="{phase}" x="{x:.1f}" width="{width:.1f}" height="10">{hint}</rect>')
         x += width
-    return f'<svg viewBox="0 0 {_BAR} 10" preserveAspectRatio="none" role="img">{"".join(drawn)}</svg>'
+    words = ", ".join(f"{phase}: {in_words(amount)}" for phase, amount in segments.items() if phase != _NONE)
+    seen = f'role="img"><title>{words}</title>' if words else 'aria-hidden="true">'
+    return f'<svg viewBox="0 0 {_BAR} 10" preserveAspectRatio="none" {seen}{"".join(drawn)}</svg>'
 
 
 def _numbers(amount: float, total: float, in_words: Callable[[float], str]) -> str:

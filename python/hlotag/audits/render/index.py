@@ -13,6 +13,7 @@ from hlotag._util.files import write_atomically
 from hlotag.audits.compilations import Entry
 from hlotag.audits.model import TagState
 from hlotag.audits.render import as_json
+from hlotag.audits.render.breakdown import head_of_table
 from hlotag.audits.render.page import assemble
 from hlotag.audits.report import Reported
 
@@ -53,8 +54,7 @@ def _body(entries: Sequence[Entry]) -> Iterator[str]:
     has_runs = any(entry.runs is not None for entry in entries)
     columns = [("program", ""), ("compiled", "number"), *([("runs", "number"), ("ran", "number")] if has_runs else [])]
     columns += [("instructions", "number"), ("tags", ""), ("why again", ""), ("arguments", "")]
-    head = "".join(f'<th class="{kind}">{name}</th>' if kind else f"<th>{name}</th>" for name, kind in columns)
-    yield f'<section><div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>'
+    yield f'<section><div class="scroll">{head_of_table("Programs", columns)}<tbody>'
     for entry in entries:
         yield _row(entry, has_runs=has_runs)
     yield "</tbody></table></div><p>Programs are compiled anew in the block, so JAX's cache on disk does not count.</p></section>"

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hlotag._text import in_bytes, printable
+from hlotag._text import in_bytes, list_some, printable
 from hlotag.audits.breakdown import Breakdown, break_down
 from hlotag.audits.buffers import Life, Memory
 from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
@@ -110,13 +110,21 @@ def _over_schedule(audit: Reported, memory: Memory, by: Grouping) -> Iterator[st
     yield "The line is the peak. Values below a thousandth of the memory are left out.</p>"
     names = [*named, *(["others"] if len(weights) > len(named) else [])]
     yield breakdown.legend({f"c{number}": name for number, name in enumerate(names)})
-    yield f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT + 16}" role="img"><title>Memory over the schedule</title>'
+    sizes = series[max((at for at in series if at <= memory.peak_at), default=min(series))]
+    at_peak = Counter({name: sizes[number] for number, name in enumerate(names)})
+    yield breakdown.chart("Memory over the schedule", _answer(memory, last, at_peak), (_WIDTH, _HEIGHT + 16))
     for number, name in enumerate(names):
         yield f'<path class="c{number}" d="{_area(series, number, last, most)}"><title>{escape(name)}</title></path>'
     x = _WIDTH * memory.peak_at / last
     yield f'<line class="peak" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_HEIGHT}"><title>{escape(memory.peak)}</title></line>'
     yield f'<text class="tick" x="2" y="12">{escape(in_bytes(most))}</text><text class="tick" x="2" y="{_HEIGHT + 13}">0</text>'
     yield f'<text class="tick end" x="{_WIDTH - 2}" y="{_HEIGHT + 13}">{last}</text></svg>'
+
+
+def _answer(memory: Memory, last: int, at_peak: Counter[str]) -> str:
+    """What the drawing shows, as a sentence."""
+    largest = list_some([f"{in_bytes(size)} of {name}" for name, size in at_peak.most_common() if size])
+    return f"At position {memory.peak_at} of {last}, the peak, temporary values need {in_bytes(at_peak.total())}: {largest}."
 
 
 def _stack(lives: Sequence[Life], places: Sequence[int], count: int) -> dict[int, list[int]]:

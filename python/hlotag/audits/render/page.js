@@ -75,7 +75,8 @@ class List {
 
   refresh(query, linked) {
     [this.found, this.shown, this.linked] = [this.matching(query), 0, linked];
-    this.list.replaceChildren();
+    const columns = this.data.columns.map((name) => element("span", `of-${name}`, name));
+    this.list.replaceChildren(element("div", `heads of-${this.kind}s`, ...(this.kind === "tag" ? [element("span", "", "number")] : []), ...columns));
     if (linked >= 0) {
       const made = this.row(linked);
       made.classList.add("linked");
@@ -147,7 +148,11 @@ function follow(hash) {
   if (query) search.value = decodeURIComponent(query[1]);
   const is = kind && place < lists[kind].data.order.length;
   refresh(is ? { [kind]: Number(place) } : {});
-  if (is) document.getElementById(`${kind}-${place}`).scrollIntoView();
+  if (is) {
+    const row = document.getElementById(`${kind}-${place}`);
+    row.scrollIntoView();
+    row.firstChild.focus({ preventScroll: true });
+  }
   if (query) document.getElementById("every").scrollIntoView();
 }
 

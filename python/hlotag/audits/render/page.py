@@ -14,7 +14,7 @@ from hlotag._text import count, in_work
 from hlotag._util.groups import group
 from hlotag.audits.listing import LISTED_COLUMNS, list_instructions, listed_row
 from hlotag.audits.model import EntryTags, TagState, by_entry, phases_in
-from hlotag.audits.render import data, memory
+from hlotag.audits.render import breakdown, data, memory
 from hlotag.audits.report import (
     UNTAGGED_COLUMNS,
     Problem,
@@ -137,7 +137,7 @@ def _sections(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) 
     if rows := list_untagged_lines(audit):
         yield '<section id="untagged"><h2>Lines without a tag</h2>'
         yield f"<details><summary>{count(len(rows), 'line')}, those with most work first</summary>"
-        yield _table(UNTAGGED_COLUMNS, (map(escape, row) for row in rows[:_ROWS]))
+        yield _table("Lines without a tag", UNTAGGED_COLUMNS, (map(escape, row) for row in rows[:_ROWS]))
         yield f"{_more(len(rows), _ROWS, 'hlotag audit --untagged lists all')}</details></section>"
     yield _SEARCH
 
@@ -176,7 +176,7 @@ def _entries(audit: Reported) -> Iterator[str]:
         yield from (n or "&middot;" for n in (*map(entry.states.__getitem__, states), *map(entry.phases.__getitem__, phases)))
 
     yield '<section id="tags"><h2>Keys and values</h2>'
-    yield _table(("tag", "", *map(str, states), *phases), map(cells, rows[:_ROWS]))
+    yield _table("Tags by what became of them", ("tag", "", *map(str, states), *phases), map(cells, rows[:_ROWS]))
     yield f"{_more(len(rows), _ROWS, 'the search below finds their tags')}</section>"
 
 
@@ -190,7 +190,8 @@ def _kernels(audit: Reported) -> Iterator[str]:
         flops, size = (sum(getattr(each.instruction, amount) for each in inside) for amount in ("flops", "bytes"))
         head = f"<code>{escape(name)}</code> {escape(in_work(flops, size))} <code>{escape(', '.join(tags))}</code>"
         rows = (map(escape, listed_row(each)) for each in inside[:_ROWS])
-        yield f"<details><summary>{head}</summary>{_table(LISTED_COLUMNS, rows)}</details>"
+        table = _table(f"Instructions of {name}", LISTED_COLUMNS, rows)
+        yield f"<details><summary>{head}</summary>{table}</details>"
     yield f"{_more(len(found), _KERNELS, 'the search below finds them')}</section>" if found else ""
 
 
@@ -202,11 +203,11 @@ def _bar(parts: Sequence[tuple[TagState, int]]) -> str:
     return f'<svg class="bar" viewBox="0 0 {total} 1" preserveAspectRatio="none" aria-hidden="true">{"".join(drawn)}</svg>'
 
 
-def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+def _table(caption: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A table. The cells are HTML."""
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    head = breakdown.head_of_table(caption, ((column, "") for column in columns))
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f'<div class="scroll">{head}<tbody>{body}</tbody></table></div>'
 
 
 def _more(number: int, shown: int, where: str = "audit.to_json() has all") -> str:
