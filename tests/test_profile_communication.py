@@ -15,6 +15,7 @@ import hlotag
 import traces
 from hlotag.audits.model import Instruction, Op
 from hlotag.profiles import as_json, trace
+from hlotag.profiles.dependences import find_independent
 from hlotag.profiles.join import profile_of
 from test_profile_trace import MS, host, profiled, program_of, step, thunk
 
@@ -154,6 +155,39 @@ def test_devices_that_exchange():
     assert "all-reduce" in {op.name for op in audit.ops} or any(i.collective == "all-reduce" for i in audit.instructions)
     layers = [row.seconds for row in found.rows if row.key in ("layer", "")]
     assert math.fsum(layers) == pytest.approx(found.total_seconds) and found.exposed <= found.total_seconds
+
+
+def test_products_that_could_hide_a_collective():
+    """A gather whose operand and readers are products, beside two that have nothing to do with it."""
+    mesh = Mesh(np.array(jax.devices()[:2]), ("a",))
+    rows, all_rows = NamedSharding(mesh, P("a", None)), NamedSharding(mesh, P())
+
+    @jax.jit
+    def f(x, y):
+        with hlotag.tagged({"product": "free"}):
+            free = jnp.tanh(y @ y) @ y
+        with hlotag.tagged({"product": "before"}):
+            before = x @ y
+        gathered = hlotag.tag(jax.lax.with_sharding_constraint(before, all_rows), {"product": "gather"})
+        with hlotag.tagged({"product": "after"}):
+            return free, jnp.tanh(gathered) @ gathered
+
+    with hlotag.stage():
+        arguments = jax.device_put(jnp.ones((256, 256)), rows), jax.device_put(jnp.ones((256, 256)), all_rows)
+        found = hlotag.profile(f, *arguments, steps=3)
+    (gather,) = [each for each in found.transfers if each.collective == "all-gather"]
+    tags = {hot.name: hot.tags for hot in found.instructions}
+    free = {name for name, each in tags.items() if each == ("product=free",) and "tanh" not in name}
+    assert set(gather.products) == free and len(free) == 2, tags
+    assert gather.independent == pytest.approx(sum(found.seconds[name] for name in free))
+    assert as_json.loads(found.to_json(), "p.json").transfers == found.transfers
+    if gather.exposed:
+        assert f"{gather.name} of " in gather.overlap and " of independent products: " in gather.overlap
+
+
+def test_a_product_is_independent_of_neither_end():
+    readers = {"a": {"start"}, "start": {"done"}, "done": {"b"}, "b": {"c"}, "free": {"c"}, "loop": {"loop", "a"}}
+    assert find_independent("start", readers, ["a", "b", "c", "free", "loop", "alone"]) == ["free", "alone"]
 
 
 def test_a_trace_without_the_end_of_a_pair_counts_its_events(tmp_path):

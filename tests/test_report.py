@@ -34,6 +34,18 @@ def step():
 def shapes():
     return jax.grad(f), (jax.ShapeDtypeStruct((64, 64), jnp.float32),)
 
+def exchanged():
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+    rows = NamedSharding(Mesh(jax.devices()[:2], ("a",)), P("a", None))
+
+    def g(x, ws):
+        for n, w in enumerate(ws):
+            with hlotag.tagged({"layer": n}):
+                x = jnp.tanh(jnp.sin(x @ w))
+        return (x**2).sum()
+
+    return jax.jit(jax.grad(g, 1)), jax.device_put((jnp.ones((512, 64)), [jnp.ones((64, 64))] * 8), rows)
+
 def needs():
     return f
 """
@@ -137,6 +149,15 @@ def test_memory_over_the_schedule_has_its_peak_where_the_table_has_it():
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(PROGRAM)
+
+
+def test_collectives_and_what_would_help_fit_in_24_lines(folder, capsys):
+    assert main(["report", "train.py:exchanged", "--steps", "2", "-o", "r.html"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80 and sum(" exposed of " in line for line in lines) == 3
+    (saving,) = [line for line in lines if line.startswith("jax.checkpoint on each layer frees at most ")]
+    page = Path("r.html").read_text()
+    assert saving.removesuffix(" ...") in page and page.count("<h3>What would help</h3>") in (1, 2)
 
 
 def test_a_terminal_has_the_answer_in_24_lines(folder, capsys):

@@ -19,6 +19,8 @@ class Buffer(NamedTuple):
         phase: Its phase; empty without an operation.
         type: Its type, `f32[8,128]`. A value that a loop stores in each trip has all of these in one buffer.
         values: How many values of the operation it has room for: of a scan over 24 layers, 24.
+        readers: The instructions that read the value, past moves; empty without an operation.
+        read_at: The position of each reader in the schedule; -1 if it is unknown.
     """
 
     name: str
@@ -29,6 +31,8 @@ class Buffer(NamedTuple):
     phase: str = ""
     type: str = ""
     values: int = 1
+    readers: tuple[str, ...] = ()
+    read_at: tuple[int, ...] = ()
 
 
 class Life(NamedTuple):

@@ -21,7 +21,9 @@ from hlotag.audits.makers import Made, Makers
 from hlotag.audits.model import Instruction, Op
 from hlotag.hlo import HloModule
 from hlotag.hlo import module as hlo
+from hlotag.hlo.opcodes import MOVES
 from hlotag.hlo.shapes import text_of
+from hlotag.hlo.uses import Value, find_uses
 
 BUFFERS = "-buffer-assignment.txt"  # the end of the names of files
 _ALLOCATION = re.compile(r"^allocation (\d+): size (\d+)(?:, color (\d+))?(?:, page \d+)?(, .*|:)$")
@@ -30,6 +32,8 @@ _RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$")
 _STEP = re.compile(r"^    (\d+):(\S+)$")
 # Memory spaces of XLA's layouts. The others are on the chip.
 _DEVICE, _HOST = 0, 5
+# What moves a part of a value, as a loop does that stores one in each trip, is no reader either.
+_MOVES = MOVES | {"dynamic-slice", "dynamic-update-slice", "slice"}
 # Of what is reserved, the least part of a value whose life is listed.
 _LEAST_LIFE = 0.001
 
@@ -119,7 +123,7 @@ def read_buffers(file: Path, module: HloModule, instructions: Sequence[Instructi
     steps, live = _read_ranges(ranges.read_text(encoding="utf-8").splitlines() if ranges.exists() else ())
     allocations = _read_allocations(file.read_text(encoding="utf-8").splitlines(), live)
     at = _find_peak([each for each in allocations if each.kind == "" and each.space == _DEVICE])
-    owners = _Owners(module, instructions)
+    owners = _Owners(module, instructions, _Readers(module, instructions, steps))
     reserved = Counter[int]()
     buffers: list[Buffer] = []
     for each in allocations:
@@ -245,7 +249,8 @@ def _element(index: str) -> int:
 class _Owners:
     """The operations whose values instructions make."""
 
-    def __init__(self, module: HloModule, instructions: Sequence[Instruction]) -> None:
+    def __init__(self, module: HloModule, instructions: Sequence[Instruction], readers: _Readers) -> None:
+        self._readers = readers
         self._known = {each.name: each for each in instructions}
         self._by_name: dict[str, hlo.Instruction] = {each.name: each for each in module.instructions()}
         self._makers = Makers(module, self._known)
@@ -263,7 +268,9 @@ class _Owners:
         # A collective that XLA combined has an operation for each element of its tuple.
         is_combined = bool(known.collective) and 0 <= at < len(known.owners)
         number = at if is_combined else 0
-        return Buffer(name, 0, "", known.owners[number], *known.places[number], type_name, made.values)
+        place = known.places[number]
+        readers = self._readers.find(name, index)
+        return Buffer(name, 0, "", known.owners[number], *place, type_name, made.values, *readers)
 
     def is_fill(self, name: str, index: str) -> bool:
         """Whether a value is an array without values of its own."""
@@ -281,6 +288,30 @@ class _Owners:
         # XLA may have made the root of a fusion: then the fusion's instruction with most work.
         inside = [each for each in self._inside.get(name, ()) if each.owners]
         return max(inside, key=lambda each: each.effort) if inside else None
+
+
+class _Readers:
+    """The instructions that read values, with their positions in the schedule."""
+
+    def __init__(self, module: HloModule, instructions: Sequence[Instruction], steps: Mapping[int, str]) -> None:
+        self._known = {each.name: each for each in instructions}
+        self._uses = find_uses(module)
+        self._places = {name: at for at, name in steps.items()}
+
+    def find(self, name: str, index: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """The readers of a value, past moves, and their positions."""
+        element = _element(index)
+        pending: list[Value] = [(name, None if element < 0 else element)]
+        seen, found = set(pending), dict[str, int]()
+        for value in pending:  # The list grows.
+            for reader in self._uses.get(value, ()):
+                known, further = self._known.get(reader), (reader, None)
+                if (known is None or known.opcode in _MOVES) and further in self._uses:
+                    pending += [further] if further not in seen else []
+                    seen.add(further)
+                else:
+                    found[reader] = self._places.get(known.kernel if known else reader, -1)
+        return tuple(found), tuple(found.values())
 
 
 def _type_of(instruction: hlo.Instruction, index: str) -> str:

@@ -18,6 +18,7 @@ from hlotag._util.groups import group
 from hlotag.audits.grouping import Grouping, list_keys, make_reader, read_values, title_of
 from hlotag.audits.memory import Row, sum_rows
 from hlotag.audits.model import RANK, Effect, Findings, Op, Tag, TagState, Verdict
+from hlotag.audits.savings import Saving, find_savings
 from hlotag.audits.states import CONVERSION
 from hlotag.audits.work import Work, sum_work_rows
 from hlotag.tagging import keys
@@ -376,6 +377,11 @@ class Reported(Findings):
     def keys(self) -> list[str]:
         """The keys of the tags, without entries that a library wrote for one operation."""
         return list_keys(read_values(self))
+
+    @cached_property
+    def savings(self) -> list[Saving]:
+        """What `jax.checkpoint` on the operations of a tag would free at the peak of memory, most first."""
+        return find_savings(self)
 
     def memory_by(self, by: Grouping) -> list[Row]:
         """Sums what is in memory at the peak, by tag, scope, line or operation.

@@ -27,7 +27,7 @@ examples:
 exit status: 0; 2 if there is nothing to report or a file cannot be written
 """
 # Limit of the rows of a table, of 24 lines in all.
-_ROWS = 6
+_ROWS = 5
 
 
 def add_to(commands: terminal.Commands) -> None:
@@ -105,7 +105,9 @@ def _answer(found: Audit | Profile) -> Iterator[str]:
                 yield f"{name[:26]:26} {in_words(seconds):>9} {seconds / (found.total_seconds or 1):6.1%}  {limit or ''}".rstrip()
             yield ""
         for transfer in found.transfers[:3]:
-            yield f"{transfer.name[:26]:26} {in_words(transfer.exposed):>9} exposed of {in_words(transfer.seconds)}"[:80]
+            beside = f", {in_words(transfer.independent)} could hide it" if transfer.independent else ""
+            exposed = f"{in_words(transfer.exposed):>9} exposed of {in_words(transfer.seconds)}"
+            yield f"{transfer.name[:26]:26} {exposed}{beside}"[:80]
         yield from [""] if found.transfers else []
     if audit is not None:
         yield from _of_audit(audit)
@@ -118,6 +120,7 @@ def _of_audit(audit: Reported) -> Iterator[str]:
 
     if audit.memory is not None:
         yield from textwrap.wrap(memory.sentence(audit.memory), 80)[:2]
+    yield from (textwrap.shorten(str(saving), 80, placeholder=" ...") for saving in audit.savings[:1])
     yield from textwrap.wrap(audit.report.sentence, 80)[:2]
     for problem in audit.report.problems[:3]:
         yield f"- {problem.title}{f' at {problem.source}' if problem.source else ''}"[:80]

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from hlotag._util.groups import group
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Computation, Instruction
 
@@ -21,6 +22,22 @@ def find_readers(module: HloModule) -> dict[str, frozenset[str]]:
     start: those that read the end's value are readers of both.
     """
     return _Readers(module).find()
+
+
+def find_independent(start: str, readers: Mapping[str, Collection[str]], others: Iterable[str]) -> list[str]:
+    """The others that neither need the value of `start`, nor make one that it needs. `readers` are those of `find_readers`."""
+    makers = group((reader, name) for name, found in readers.items() for reader in found)
+    dependent = _reach(start, readers) | _reach(start, makers)
+    return [name for name in others if name not in dependent]
+
+
+def _reach(start: str, edges: Mapping[str, Collection[str]]) -> set[str]:
+    reached, pending = {start}, [start]
+    while pending:
+        further = set(edges.get(pending.pop(), ())) - reached
+        reached |= further
+        pending += further
+    return reached
 
 
 class _Readers:

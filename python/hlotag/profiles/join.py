@@ -14,6 +14,7 @@ from hlotag._text import count, list_some
 from hlotag.audits.model import Op
 from hlotag.profiles import clock, exposure, model, trace, undivided, waiting
 from hlotag.profiles.clock import Times
+from hlotag.profiles.dependences import find_independent
 from hlotag.profiles.limits import Limits
 from hlotag.profiles.model import Hot, Row, Transfer
 from hlotag.profiles.program import Part, Program
@@ -25,6 +26,8 @@ _Floats = NDArray[np.float64]
 _Groupings = Sequence[tuple[str, Callable[[Part], str]]]
 # Limit of listed instructions.
 _HOT = 200
+# Limit of the products that are named beside a collective.
+_PRODUCTS = 20
 # The first steps of a trace are left out if they take this much longer than most; two at most.
 _SLOW, _MOST_WARM_UP = 1.5, 2
 _NO_TAGS = 'No operation has a tag. by="source" groups by line, by="scope:2" by named scopes.'
@@ -63,6 +66,7 @@ def profile_of(
         *_rows_of_rest(program, times, groupings, (meter, doubts), limits),
     ]
     parts, wall = [program.sure_parts(name, groupings) for name in times.names], times.wall.mean(1)
+    seconds = {name: float(each) for name, each in zip(times.names, wall, strict=True) if each and name not in _REST}
     without_tag = np.array([sum(part.weight for part in found if not program.values(part.op)) for found in parts])
     is_split = np.array(
         [len({tuple([read(p) for _, read in groupings]) for p in found if p.weight}) > 1 for found in parts], bool
@@ -73,7 +77,7 @@ def profile_of(
         steps=tuple(map(float, times.steps)),
         rows=tuple(rows),
         instructions=_hottest(program, times, float(times.steps.mean())),
-        transfers=_transfers(program, times, waiting.spreads(measured, len(left_out))),
+        transfers=_with_products(program, meter, seconds, _transfers(program, times, waiting.spreads(measured, len(left_out)))),
         untagged=float(wall @ without_tag),
         split=float(wall @ is_split),
         busy=float(times.busy.sum()) / len(times.steps),
@@ -83,7 +87,7 @@ def profile_of(
         source_root=source_root,
         program=program,
         timeline=devices,
-        seconds={name: float(each) for name, each in zip(times.names, wall, strict=True) if each and name not in _REST},
+        seconds=seconds,
     )
     beside = sum(device.beside for device in devices) / len(devices) / len(times.steps)
     return replace(found, notes=(*_notes(found, beside, devices, left_out), *doubts.notes(found), *program.notes))
@@ -238,6 +242,18 @@ def _transfers(program: Program, times: Times, spreads: Mapping[str, Spread]) ->
     for n in order:
         name, of_collective = times.names[n], {field: float(values[n]) for field, values in means.items()}
         found.append(_transfer(program, name, of_collective, spreads.get(name, Spread())))
+    return tuple(found)
+
+
+def _with_products(
+    program: Program, meter: Meter, seconds: Mapping[str, float], transfers: Sequence[Transfer]
+) -> tuple[Transfer, ...]:
+    """The transfers with the products that could run beside them, those with most time first."""
+    products = sorted(filter(meter.is_product, seconds), key=lambda name: -seconds[name])
+    found = []
+    for each in transfers:
+        names = find_independent(each.name, program.readers, products) if each.exposed and program.readers else []
+        found.append(replace(each, independent=sum(seconds[name] for name in names), products=tuple(names[:_PRODUCTS])))
     return tuple(found)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from hlotag._text import list_some
 from hlotag._util.groups import group
 from hlotag.audits.breakdown import Breakdown, break_down
 
@@ -125,6 +126,8 @@ class Transfer:
         file: The file; empty if unknown.
         line: The line; 0 if unknown.
         tags: The tags of its operations, `key=value`.
+        independent: Seconds of a step in products that neither need its value nor make one that it needs: they could hide it.
+        products: The instructions of these products, those with most time first.
     """
 
     name: str
@@ -145,11 +148,22 @@ class Transfer:
     file: str = ""
     line: int = 0
     tags: tuple[str, ...] = ()
+    independent: float = 0.0
+    products: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
         """`file:line`, the file without its directory; empty if unknown."""
         return f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
+
+    @property
+    def overlap(self) -> str:
+        """What could hide it, as a sentence; empty if there is nothing to hide, or nothing to hide it with."""
+        if not self.exposed or not self.independent:
+            return ""
+        of = f" of {', '.join(self.tags)}" if self.tags else ""
+        beside = f"{in_words(self.independent)} of independent products: {list_some(self.products)}"
+        return f"{self.name}{of} is exposed {in_words(self.exposed)} beside {beside}"
 
 
 @dataclass(frozen=True)
@@ -254,6 +268,11 @@ class Timing:
     def exposed(self) -> float:
         """Seconds of a step in which the device only ran collectives."""
         return sum(transfer.exposed for transfer in self.transfers)
+
+    @property
+    def overlaps(self) -> list[str]:
+        """Of the collectives that are exposed for at least a hundredth of a step, what could hide each."""
+        return [each.overlap for each in self.transfers if each.overlap and each.exposed >= 0.01 * self.total_seconds]
 
     @property
     def waiting(self) -> float:

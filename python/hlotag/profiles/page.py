@@ -109,7 +109,9 @@ def _communication(profile: Timing) -> Iterator[str]:
         return
     yield '<section id="communication"><h2>Communication</h2><p>Exposed: the device computed nothing meanwhile. Waiting: until '
     yield "the last device of the group started it; the slowest is the one that the others wait for. Minimum and maximum are "
-    yield 'those of devices.</p><div class="scroll">'
+    yield "those of devices.</p>"
+    yield from memory.what_helps(profile.overlaps)
+    yield '<div class="scroll">'
     numbers = ("bytes", "devices", "time", "minimum", "maximum", "waiting", "exposed")
     texts = ("slowest", "for", "phase", "line", "scope", "tags")
     columns = [("collective", ""), *((name, "number") for name in numbers), *((name, "") for name in texts)]

@@ -115,10 +115,14 @@ class Program:
         """By collective, the devices that exchange values; empty if the module is unknown."""
         return find_partners(self.module) if self.module else {}
 
+    @cached_property
+    def readers(self) -> dict[str, frozenset[str]]:
+        """By instruction, those that start only when it has ended; empty if the module is unknown."""
+        return find_readers(self.module) if self.module else {}
+
     def read(self, file: Path) -> list[Device]:
         """Reads what the program did in a trace. Raises ParseError as `trace.read`."""
-        readers = find_readers(self.module) if self.module else {}
-        devices = trace.read(file, self._traced, self.kernels, self.once, readers)
+        devices = trace.read(file, self._traced, self.kernels, self.once, self.readers)
         if not self._platform and devices:  # As of a module alone.
             self._platform = devices[0].name.rpartition(":")[0].rpartition(":")[2].lower()
         return devices

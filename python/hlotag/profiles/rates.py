@@ -84,6 +84,10 @@ class Meter:
                     amounts.add_flops(self._type_of(each), each.flops * times * runs)
         return found
 
+    def is_product(self, name: str) -> bool:
+        """Whether what runs as one holds a product itself, and does not only run one."""
+        return any(each.name in self._types for each, _ in self._program.inside(name) if each.kernel == name)
+
     def products(self) -> dict[str, float]:
         """By type, the flops of a step in products that are not computed again, of all instructions of the program."""
         found = Amounts()

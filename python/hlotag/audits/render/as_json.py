@@ -44,6 +44,7 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         "effects": [effect._asdict() for effect in audit.effects],
         "apart": [apart._asdict() for apart in audit.apart],
         "memory": audit.memory and _memory(audit.memory),
+        "savings": [asdict(each) for each in audit.savings],
         "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
         "reports": [{name: getattr(each, name) for name in _OF_REPORTS} for each in audit.reports],
     }
@@ -85,9 +86,13 @@ def _read_tag(tag: dict[str, Any], ops: list[Op]) -> Tag:
 
 
 def _read_memory(memory: dict[str, Any]) -> Memory:
-    lives = tuple([Life(Buffer(**each["buffer"]), each["start"], each["end"]) for each in memory["lives"]])
-    fields: dict[str, Any] = memory | {"buffers": tuple([Buffer(**each) for each in memory["buffers"]]), "lives": lives}
+    lives = tuple([Life(_buffer(each["buffer"]), each["start"], each["end"]) for each in memory["lives"]])
+    fields: dict[str, Any] = memory | {"buffers": tuple(map(_buffer, memory["buffers"])), "lives": lives}
     return Memory(**fields)
+
+
+def _buffer(buffer: dict[str, Any]) -> Buffer:
+    return Buffer(**_with_tuples(buffer))
 
 
 def _with_tuples(fields: dict[str, Any]) -> dict[str, Any]:

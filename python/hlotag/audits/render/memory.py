@@ -20,8 +20,8 @@ from hlotag.audits.render import breakdown
 from hlotag.audits.render.table import WIDE, fit_rows
 from hlotag.audits.report import Reported
 
-# Limit of listed buffers.
-_BUFFERS = 10
+# Limits of listed buffers, and of what would help.
+_BUFFERS, _HELPS = 10, 5
 _WIDTH, _HEIGHT, _STEPS = 900, 220, 450  # of a drawing, and how many columns it has
 
 
@@ -84,11 +84,19 @@ def html(audit: Reported, by: Sequence[Grouping], opens: breakdown.Opens = ()) -
         return
     yield f'<section id="memory"><h2>Memory</h2><p>{escape(sentence(audit.memory))}</p>'
     yield from _over_schedule(audit, audit.memory, by[0])
+    yield from what_helps([str(each) for each in audit.savings])
     for found, values in _break_down(audit, audit.memory, by):
         yield f"<h3>At the peak, by {escape(found.title)}</h3>"
         notes = {value: f"{count} value{'s' if count > 1 else ''}" for value, count in values.items()}
         yield from breakdown.bars(found, _in_words, MEANINGS, notes, opens=opens)
     yield "</section>"
+
+
+def what_helps(lines: Sequence[str]) -> Iterator[str]:
+    """A list of what would help, with the numbers that say so."""
+    if lines:
+        items = "".join(f"<li>{escape(line)}.</li>" for line in lines[:_HELPS])
+        yield f'<h3>What would help</h3><ul class="helps">{items}</ul>'
 
 
 def _over_schedule(audit: Reported, memory: Memory, by: Grouping) -> Iterator[str]:
