@@ -25,7 +25,7 @@ from hlotag.mlir.modules import new_context, parse_module, to_bytecode
 LINEAR = 2.5
 """Twice the size may take less than this many times as long: 2 is linear, 4 the square."""
 ENTRIES = 'mhlo.frontend_attributes = {k = "v"}'
-MARKED = 'module attributes {hlotag.tags = [{forward = {a = "1"}, derived = {a = "2"}}]} {\n'
+MARKED = 'module attributes {hlotag.tags = [{entries = {a = "1"}}]} {\n'
 
 
 def shared_locations(n: int) -> str:

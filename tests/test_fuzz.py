@@ -50,7 +50,7 @@ def test_rules_text(path):
 @pytest.mark.parametrize("path", corpus("location_name"), ids=lambda path: path.name)
 def test_location_name(path):
     name = "".join(f"\\{byte:02X}" for byte in path.read_bytes())
-    tags = 'hlotag.tags = [{forward = {k = "v"}, derived = {}}]'
+    tags = 'hlotag.tags = [{entries = {k = "v"}}]'
     module = f'module attributes {{{tags}}} {{ func.func @f() {{ return loc("{name}") }} }}'
     for one in lowered.PASSES:
         assert lowered.check(module, one) == ""

@@ -136,7 +136,7 @@ func.func public @marked(%x: tensor<f32>) -> tensor<f32> {
 @settings(max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(MODULES, st.lists(st.sampled_from(CHANGES), max_size=6))
 def test_a_failing_pipeline_leaves_the_module_as_it_was(functions, changes):
-    text = f'module attributes {{hlotag.tags = [{{forward = {{k = "1"}}, derived = {{}}}}]}} {{{write(functions, {0})}{_MARKED}}}'
+    text = f'module attributes {{hlotag.tags = [{{entries = {{k = "1"}}}}]}} {{{write(functions, {0})}{_MARKED}}}'
     with new_context():
         module = parse_module(text)
         before = module.operation.get_asm(enable_debug_info=True)

@@ -288,4 +288,4 @@ def test_a_walk_tells_contexts_of_one_address_apart():
     for metadata in entries:
         tagged = [equation.replace(ctx=_compat.tracing.with_metadata(equation.ctx, metadata))]
         assert len(walk.rewrite(jaxpr.replace(eqns=tagged)).eqns) == 1
-    assert [row.forward for row in walk.table] == entries
+    assert [row.entries for row in walk.table] == entries

@@ -12,15 +12,15 @@
 
 // CHECK-LABEL: module @resolve
 // STRIPPED-LABEL: module @resolve
-module @resolve attributes {hlotag.tags = [{forward = {k = "v", l = "v"}, derived = {k = "w"}}]} {
+module @resolve attributes {hlotag.tags = [{entries = {k = "v", l = "v"}}, {entries = {k = "w", l = ["hlotag.unset"]}}]} {
   func.func @main(%x: tensor<f32>) -> tensor<f32> {
     // CHECK: stablehlo.abs %arg0 {hlotag.origins = {k = {pass = "hlotag-resolve", step = "tag of the program"}, l = {pass = "hlotag-resolve", step = "tag of the program"}}, mhlo.frontend_attributes = {k = "v", l = "v"}}
     // STRIPPED: stablehlo.abs %arg0 {hlotag.origins = {l = {{.*}}}, mhlo.frontend_attributes = {l = "v"}}
     %0 = stablehlo.abs %x : tensor<f32> loc("jit(f)/jvp(\01hlotag#0\01)/abs")
-    // CHECK: stablehlo.negate %0 {hlotag.origins = {k = {pass = "hlotag-resolve", step = "tag of the program, derived by autodiff"}}, mhlo.frontend_attributes = {k = "w"}}
-    // What the tag takes away from derived operations is an entry until hlotag-verify.
+    // CHECK: stablehlo.negate %0 {hlotag.origins = {k = {pass = "hlotag-resolve", step = "tag of the program"}}, mhlo.frontend_attributes = {k = "w"}}
+    // What a tag takes away is an entry until hlotag-verify.
     // STRIPPED: stablehlo.negate %0 {hlotag.origins = {l = {{.*}}}, mhlo.frontend_attributes = {l = ["hlotag.unset"]}}
-    %1 = stablehlo.negate %0 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#0\01))/neg")
+    %1 = stablehlo.negate %0 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#1\01))/neg")
     return %1 : tensor<f32>
   }
 }

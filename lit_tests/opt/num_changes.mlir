@@ -10,7 +10,7 @@
 // CHECK-NEXT: hlotag-strip{keys=k}: True, 1
 // CHECK-NEXT: hlotag-strip{keys=k}: True, 0
 // FAILED: False, 0
-module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "v"}}]} {
+module attributes {hlotag.tags = [{entries = {k = "v"}}]} {
   func.func @f(%x: tensor<f32> loc("an argument")) -> tensor<f32> {
     %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/\01hlotag#0\01/sin")
     %1 = stablehlo.cosine %0 {mhlo.frontend_attributes = {own = "1"}} : tensor<f32> loc("jit(f)/cos")

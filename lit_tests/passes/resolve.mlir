@@ -7,7 +7,7 @@
 
 // A mark alone in its transform, between elements, first and last.
 // CHECK: module @places {
-module @places attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "w"}}]} {
+module @places attributes {hlotag.tags = [{entries = {k = "v"}}]} {
   // CHECK-LABEL: func.func @f(
   // CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
   func.func @f(%x: tensor<f32>) -> tensor<f32> {
@@ -30,97 +30,12 @@ module @places attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "
 
 // -----
 
-// Under transpose(...), inside the bracket or after it, the derived entries.
-// CHECK: module @transposed {
-module @transposed attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "w"}}]} {
-  // CHECK-LABEL: func.func @f(
-  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
-  func.func @f(%x: tensor<f32>) -> tensor<f32> {
-    // CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] {mhlo.frontend_attributes = {k = "w"}} : tensor<f32> loc("jit(f)/transpose(jvp())/sin")
-    %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#0\01))/sin")
-    // CHECK-NEXT: %[[V1:.*]] = stablehlo.cosine %[[V0]] {mhlo.frontend_attributes = {k = "w"}} : tensor<f32> loc("vmap(transpose(a/b))/cos")
-    %1 = stablehlo.cosine %0 : tensor<f32> loc("vmap(transpose(a/\01hlotag#0\01/b))/cos")
-    // A function called transpose is none, nor is a scope whose name ends so.
-    // CHECK-NEXT: %[[V2:.*]] = stablehlo.tanh %[[V1]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("jit(transpose)/tanh")
-    %2 = stablehlo.tanh %1 : tensor<f32> loc("jit(transpose)/\01hlotag#0\01/tanh")
-    // CHECK-NEXT: %[[V3:.*]] = stablehlo.abs %[[V2]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("my_transpose(a)/abs")
-    %3 = stablehlo.abs %2 : tensor<f32> loc("my_transpose(\01hlotag#0\01/a)/abs")
-    // CHECK-NEXT: %[[V4:.*]] = stablehlo.negate %[[V3]] {mhlo.frontend_attributes = {k = "w"}} : tensor<f32> loc("transpose(jvp(layer))/neg")
-    %4 = stablehlo.negate %3 : tensor<f32> loc("transpose(jvp(layer))/\01hlotag#0\01/neg")
-    // Nor is one that lowering has escaped.
-    // CHECK-NEXT: %[[V5:.*]] = stablehlo.floor %[[V4]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("jit(f)/transpose\01%28a\01%29/floor")
-    %5 = stablehlo.floor %4 : tensor<f32> loc("jit(f)/transpose\01%28a\01%29/\01hlotag#0\01/floor")
-    // CHECK-NEXT: %[[V6:.*]] = stablehlo.ceil %[[V5]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("jit(f)/\01%01hlotag#1\01%01/ceil")
-    %6 = stablehlo.ceil %5 : tensor<f32> loc("jit(f)/\01hlotag#0\01\01%01hlotag#1\01%01/ceil")
-    // CHECK-NEXT: return %[[V6]] : tensor<f32> loc({{"-":[0-9:]+}})
-    return %6 : tensor<f32>
-  // CHECK-NEXT: } loc({{"-":[0-9:]+}})
-  }
-// CHECK: } loc({{"-":[0-9:]+}})
-}
-
-// -----
-
-// What a function's own names do not say, its calls do, if they agree.
-// CHECK: module @functions {
-module @functions attributes {hlotag.tags = [{forward = {k = "v"}, derived = {k = "w"}}]} {
-  // CHECK-LABEL: func.func @main(
-  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
-  // CHECK-NEXT: %[[V0:.*]] = call @forward(%[[ARG0]]) : (tensor<f32>) -> tensor<f32> loc("jit(f)/jvp(jit(g))")
-  // CHECK-NEXT: %[[V1:.*]] = call @backward(%[[V0]]) : (tensor<f32>) -> tensor<f32> loc("jit(f)/transpose(jvp(jit(g)))")
-  // CHECK-NEXT: %[[V2:.*]] = call @both(%[[V1]]) : (tensor<f32>) -> tensor<f32> loc("jit(f)/jvp(jit(h))")
-  // CHECK-NEXT: %[[V3:.*]] = call @both_0(%[[V2]]) : (tensor<f32>) -> tensor<f32> loc("jit(f)/transpose(jvp(jit(h)))")
-  // CHECK-NEXT: return %[[V3]] : tensor<f32> loc({{"-":[0-9:]+}})
-  // CHECK-NEXT: } loc({{"-":[0-9:]+}})
-  func.func @main(%x: tensor<f32>) -> tensor<f32> {
-    %0 = func.call @forward(%x) : (tensor<f32>) -> tensor<f32> loc("jit(f)/jvp(jit(g))")
-    %1 = func.call @backward(%0) : (tensor<f32>) -> tensor<f32> loc("jit(f)/transpose(jvp(jit(g)))")
-    %2 = func.call @both(%1) : (tensor<f32>) -> tensor<f32> loc("jit(f)/jvp(jit(h))")
-    %3 = func.call @both(%2) : (tensor<f32>) -> tensor<f32> loc("jit(f)/transpose(jvp(jit(h)))")
-    return %3 : tensor<f32>
-  }
-  // CHECK-LABEL: func.func private @forward(
-  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
-  func.func private @forward(%x: tensor<f32>) -> tensor<f32> {
-    // CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("sin")
-    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0\01/sin")
-    // CHECK-NEXT: return %[[V0]] : tensor<f32> loc({{"-":[0-9:]+}})
-    return %0 : tensor<f32>
-  // CHECK-NEXT: } loc({{"-":[0-9:]+}})
-  }
-  // CHECK-LABEL: func.func private @backward(
-  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
-  func.func private @backward(%x: tensor<f32>) -> tensor<f32> {
-    // CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] {mhlo.frontend_attributes = {k = "w"}} : tensor<f32> loc("sin")
-    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0\01/sin")
-    // CHECK-NEXT: return %[[V0]] : tensor<f32> loc({{"-":[0-9:]+}})
-    return %0 : tensor<f32>
-  // CHECK-NEXT: } loc({{"-":[0-9:]+}})
-  }
-  // CHECK-LABEL: func.func private @both(
-  // CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
-  func.func private @both(%x: tensor<f32>) -> tensor<f32> {
-    // CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] {mhlo.frontend_attributes = {k = "v"}} : tensor<f32> loc("sin")
-    %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#0\01/sin")
-    // CHECK-NEXT: return %[[V0]] : tensor<f32> loc({{"-":[0-9:]+}})
-    return %0 : tensor<f32>
-  // CHECK-NEXT: } loc({{"-":[0-9:]+}})
-  }
-// CHECK-LABEL: func.func private @both_0(
-// CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
-// CHECK-NEXT: %[[V0:.*]] = stablehlo.sine %[[ARG0]] {mhlo.frontend_attributes = {k = "w"}} : tensor<f32> loc("sin")
-// CHECK-NEXT: return %[[V0]] : tensor<f32> loc({{"-":[0-9:]+}})
-// CHECK-NEXT: } loc({{"-":[0-9:]+}})
-// CHECK: } loc({{"-":[0-9:]+}})
-}
-
-// -----
-
 // The inner mark wins; of the outer one stays what the inner one does not say.
 // CHECK: module @nested {
 module @nested attributes {hlotag.tags = [
-  {forward = {a = "outer", b = "outer"}, derived = {}},
-  {forward = {a = "inner", c = "inner"}, derived = {}}
+  {entries = {a = "outer", b = "outer"}},
+  {entries = {a = "inner", c = "inner"}},
+  {entries = {a = ["hlotag.unset"], c = ["hlotag.unset"]}}
 ]} {
   // CHECK-LABEL: func.func @f(
   // CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
@@ -132,9 +47,9 @@ module @nested attributes {hlotag.tags = [
     // What the operation has wins over both.
     // CHECK-NEXT: %[[V2:.*]] = stablehlo.tanh %[[V1]] {mhlo.frontend_attributes = {a = "own", b = "outer", z = "own"}} : tensor<f32> loc("tanh")
     %2 = stablehlo.tanh %1 {mhlo.frontend_attributes = {a = "own", z = "own"}} : tensor<f32> loc("\01hlotag#0\01/tanh")
-    // Derived operations get none of these keys, also not from passes that infer.
-    // CHECK-NEXT: %[[V3:.*]] = stablehlo.abs %[[V2]] {mhlo.frontend_attributes = {a = ["hlotag.unset"], c = ["hlotag.unset"]}} : tensor<f32> loc("transpose()/abs")
-    %3 = stablehlo.abs %2 : tensor<f32> loc("transpose(\01hlotag#1\01)/abs")
+    // A key that was taken away has its entry until hlotag-verify, also against an outer mark.
+    // CHECK-NEXT: %[[V3:.*]] = stablehlo.abs %[[V2]] {mhlo.frontend_attributes = {a = ["hlotag.unset"], b = "outer", c = ["hlotag.unset"]}} : tensor<f32> loc("transpose()/abs")
+    %3 = stablehlo.abs %2 : tensor<f32> loc("transpose(\01hlotag#0\01\01hlotag#2\01)/abs")
     // CHECK-NEXT: return %[[V3]] : tensor<f32> loc({{"-":[0-9:]+}})
     return %3 : tensor<f32>
   // CHECK-NEXT: } loc({{"-":[0-9:]+}})
@@ -145,12 +60,12 @@ module @nested attributes {hlotag.tags = [
 // -----
 
 // The mark of a name wins over those in the location that it is around, and of fused locations the
-// first wins; of the others stays what it does not say. So it is for derived operations too.
+// first wins; of the others stays what it does not say.
 // CHECK: module @precedence {
 module @precedence attributes {hlotag.tags = [
-  {forward = {a = "0", b = "0"}, derived = {a = "d0", b = "d0"}},
-  {forward = {a = "1", c = "1"}, derived = {a = "d1", c = "d1"}},
-  {forward = {a = "2", d = "2"}, derived = {a = "d2", d = "d2"}}
+  {entries = {a = "0", b = "0"}},
+  {entries = {a = "1", c = "1"}},
+  {entries = {a = "2", d = "2"}}
 ]} {
   // CHECK-LABEL: func.func @f(
   // CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
@@ -164,12 +79,8 @@ module @precedence attributes {hlotag.tags = [
     // The location inside is known from the operation before.
     // CHECK-NEXT: %[[V3:.*]] = stablehlo.abs %[[V2]] {mhlo.frontend_attributes = {a = "1", c = "1", d = "2"}} : tensor<f32> loc("abs"("y"("f.py":1:1)))
     %3 = stablehlo.abs %2 : tensor<f32> loc("\01hlotag#1\01/abs"("\01hlotag#2\01/y"("f.py":1:1)))
-    // CHECK-NEXT: %[[V4:.*]] = stablehlo.negate %[[V3]] {mhlo.frontend_attributes = {a = "d0", b = "d0", c = "d1"}} : tensor<f32> loc("transpose()/neg"("x"))
-    %4 = stablehlo.negate %3 : tensor<f32> loc("transpose(\01hlotag#0\01)/neg"("\01hlotag#1\01/x"))
-    // CHECK-NEXT: %[[V5:.*]] = stablehlo.floor %[[V4]] {mhlo.frontend_attributes = {a = "d1", b = "d0", c = "d1"}} : tensor<f32> loc(fused["transpose()/floor", "x"])
-    %5 = stablehlo.floor %4 : tensor<f32> loc(fused["transpose(\01hlotag#1\01)/floor", "\01hlotag#0\01/x"])
-    // CHECK-NEXT: return %[[V5]] : tensor<f32> loc({{"-":[0-9:]+}})
-    return %5 : tensor<f32>
+    // CHECK-NEXT: return %[[V3]] : tensor<f32> loc({{"-":[0-9:]+}})
+    return %3 : tensor<f32>
   // CHECK-NEXT: } loc({{"-":[0-9:]+}})
   }
 // CHECK: } loc({{"-":[0-9:]+}})
@@ -180,7 +91,7 @@ module @precedence attributes {hlotag.tags = [
 // Marks at any depth of a location; all else in it stays.
 // CHECK: module @nests {
 module @nests attributes {hlotag.tags = [
-  {forward = {k = "callee"}, derived = {}}, {forward = {k = "caller", o = "1"}, derived = {}}
+  {entries = {k = "callee"}}, {entries = {k = "caller", o = "1"}}
 ]} {
   // CHECK-LABEL: func.func @f(
   // CHECK-SAME: %[[ARG0:.*]]: tensor<f32> loc({{"-":[0-9:]+}})) -> tensor<f32> {
@@ -210,7 +121,7 @@ module @nests attributes {hlotag.tags = [
 // Constants, calls and what regions hold are tagged; modules, functions, block arguments and
 // terminators only lose their marks.
 // CHECK: module @kinds {
-module @kinds attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
+module @kinds attributes {hlotag.tags = [{entries = {k = "v"}}]} {
   // CHECK-LABEL: func.func @f(
   // CHECK-SAME: %[[ARG0:.*]]: tensor<4xf32> loc("x")) -> tensor<f32> {
   // CHECK-NEXT: %[[CST:.*]] = stablehlo.constant {mhlo.frontend_attributes = {k = "v"}} dense<0.000000e+00> : tensor<f32> loc("c")

@@ -6,8 +6,8 @@
 // RUN: hlotag-opt %s --hlotag-resolve --split-input-file | FileCheck %s --implicit-check-not=frontend_attributes
 
 module attributes {hlotag.rules = [{name = "rule 1", text = "t"}],
-    hlotag.tags = [{forward = {MUST_FUSE = "1", k = "v", _any = "2"}, derived = {},
-                    rules = [{rule = "0", forward = {FUSE_LIMIT = "4", l = "w"}, derived = {}}]}]} {
+    hlotag.tags = [{entries = {MUST_FUSE = "1", k = "v", _any = "2"},
+                    rules = [{rule = "0", entries = {FUSE_LIMIT = "4", l = "w"}}]}]} {
   // CHECK-LABEL: func.func public @main(
   // CHECK-SAME: %[[ARG0:.*]]: tensor<4xf32>, %[[ARG1:.*]]: tensor<f32>) -> tensor<f32> {
   // CHECK-NEXT: %[[V0:.*]] = stablehlo.reduce(%[[ARG0]] init: %[[ARG1]]) across dimensions = [0] {mhlo.frontend_attributes = {FUSE_LIMIT = "4", MUST_FUSE = "1", _any = "2", k = "v", l = "w"}} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>

@@ -3,7 +3,7 @@
 // other keys to all that is in it. A mark within, the same one again too, gives it to what is there.
 // RUN: hlotag-opt %s --hlotag-resolve | FileCheck %s --implicit-check-not=frontend_attributes
 
-module attributes {hlotag.tags = [{forward = {MUST_FUSE = "1", k = "v"}, derived = {}}, {forward = {_any = "2"}, derived = {}}]} {
+module attributes {hlotag.tags = [{entries = {MUST_FUSE = "1", k = "v"}}, {entries = {_any = "2"}}]} {
   // CHECK-LABEL: func.func public @main(
   // CHECK-SAME: %[[ARG0:.*]]: tensor<i32>, %[[ARG1:.*]]: tensor<f32>) -> tensor<f32> {
   func.func public @main(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {

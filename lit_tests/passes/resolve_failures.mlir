@@ -7,26 +7,26 @@ module attributes {hlotag.tags = 3 : i32} {}
 // -----
 
 // expected-error@below {{'hlotag.tags[1]' must be a dictionary, but is "x"}}
-module attributes {hlotag.tags = [{forward = {}, derived = {}}, "x"]} {}
+module attributes {hlotag.tags = [{entries = {}}, "x"]} {}
 
 // -----
 
-// expected-error@below {{'hlotag.tags[0].derived' must be a dictionary, but is missing}}
-module attributes {hlotag.tags = [{forward = {k = "v"}}]} {}
+// expected-error@below {{'hlotag.tags[0].entries' must be a dictionary, but is missing}}
+module attributes {hlotag.tags = [{}]} {}
 
 // -----
 
-// expected-error@below {{'hlotag.tags[0].derived' must be a dictionary, but is unit}}
-module attributes {hlotag.tags = [{forward = {k = "v"}, derived}]} {}
+// expected-error@below {{'hlotag.tags[0].entries' must be a dictionary, but is unit}}
+module attributes {hlotag.tags = [{entries}]} {}
 
 // -----
 
-// expected-error@below {{'hlotag.tags[0].forward.k' must be a string or a bool, but is 1 : i32}}
-module attributes {hlotag.tags = [{forward = {k = 1 : i32}, derived = {}}]} {}
+// expected-error@below {{'hlotag.tags[0].entries.k' must be a string or a bool, but is 1 : i32}}
+module attributes {hlotag.tags = [{entries = {k = 1 : i32}}]} {}
 
 // -----
 
-module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
+module attributes {hlotag.tags = [{entries = {k = "v"}}]} {
   func.func @bad_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{mark 'hlotag#1' has no entry in 'hlotag.tags', which has 1}}
     %0 = stablehlo.sine %x : tensor<f32> loc("\01hlotag#1\01/sin")
@@ -36,7 +36,7 @@ module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
 
 // -----
 
-module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
+module attributes {hlotag.tags = [{entries = {k = "v"}}]} {
   func.func @bad_index(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{mark 'hlotag#7' has no entry in 'hlotag.tags', which has 1}}
     %0 = stablehlo.sine %x : tensor<f32> loc("a:"(callsite("b" at "transpose(\01hlotag#7\01)/c")))
@@ -87,27 +87,27 @@ module attributes {hlotag.tags = []} {
 // -----
 
 // expected-error@below {{'hlotag.tags[0].rules' must be an array, but is "x"}}
-module attributes {hlotag.tags = [{forward = {}, derived = {}, rules = "x"}]} {}
+module attributes {hlotag.tags = [{entries = {}, rules = "x"}]} {}
 
 // -----
 
 // expected-error@below {{'hlotag.tags[0].rules[0].rule' must be an index into 'hlotag.rules', but is "0"}}
-module attributes {hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", forward = {}, derived = {}}]}]} {}
+module attributes {hlotag.tags = [{entries = {}, rules = [{rule = "0", entries = {}}]}]} {}
 
 // -----
 
 // expected-error@below {{'hlotag.tags[0].rules[0].op' must be a string, but is 1 : i32}}
-module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", op = 1 : i32, forward = {}, derived = {}}]}]} {}
+module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{entries = {}, rules = [{rule = "0", op = 1 : i32, entries = {}}]}]} {}
 
 // -----
 
 // expected-error@below {{'hlotag.tags[0].rules[0].unless' must be an array, but is "x"}}
-module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", unless = "x", forward = {}, derived = {}}]}]} {}
+module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{entries = {}, rules = [{rule = "0", unless = "x", entries = {}}]}]} {}
 
 // -----
 
-// expected-error@below {{'hlotag.tags[0].rules[0].remat.k' must be a string or a bool, but is 1 : i32}}
-module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{forward = {}, derived = {}, rules = [{rule = "0", forward = {}, derived = {}, remat = {k = 1 : i32}}]}]} {}
+// expected-error@below {{'hlotag.tags[0].rules[0].entries.k' must be a string or a bool, but is 1 : i32}}
+module attributes {hlotag.rules = [{name = "rule 1", text = ""}], hlotag.tags = [{entries = {}, rules = [{rule = "0", entries = {k = 1 : i32}}]}]} {}
 
 // -----
 
@@ -130,7 +130,7 @@ module attributes {hlotag.tags = []} {
 
 // -----
 
-module attributes {hlotag.tags = [{forward = {k = "v"}, derived = {}}]} {
+module attributes {hlotag.tags = [{entries = {k = "v"}}]} {
   func.func @not_a_dictionary(%x: tensor<f32>) -> tensor<f32> {
     // expected-error@unknown {{attribute 'mhlo.frontend_attributes' must be a dictionary, but is "k"}}
     %0 = stablehlo.sine %x {mhlo.frontend_attributes = "k"} : tensor<f32> loc("\01hlotag#0\01/sin")

@@ -11,9 +11,9 @@
 // CHECK-LABEL: module @precedence
 module @precedence attributes {
   hlotag.rules = [{name = "rule 1", text = "{}"}, {name = "rule 2 (r.toml:4)", text = "{}"}, {name = "rule 3", text = "{op = \"x\"}"}],
-  hlotag.tags = [{forward = {a = "own"}, derived = {a = "own"}, rules = [
-    {rule = "0", forward = {a = "1", b = "1", c = "1"}, derived = {}},
-    {rule = "1", forward = {a = "own", b = "2"}, derived = {}}
+  hlotag.tags = [{entries = {a = "own"}, rules = [
+    {rule = "0", entries = {a = "1", b = "1", c = "1"}},
+    {rule = "1", entries = {a = "own", b = "2"}}
   ]}]
 } {
   func.func @f(%x: tensor<f32>) -> tensor<f32> {
@@ -32,9 +32,9 @@ module @precedence attributes {
 // CHECK-LABEL: module @depth
 module @depth attributes {
   hlotag.rules = [{name = "rule 1", text = "{}"}, {name = "rule 2", text = "{}"}],
-  hlotag.tags = [{forward = {}, derived = {}, rules = [
-    {rule = "1", forward = {k = "outer"}, derived = {}},
-    {rule = "0", depth = "1", forward = {k = "inner"}, derived = {}}
+  hlotag.tags = [{entries = {}, rules = [
+    {rule = "1", entries = {k = "outer"}},
+    {rule = "0", depth = "1", entries = {k = "inner"}}
   ]}]
 } {
   func.func @f(%x: tensor<f32>) -> tensor<f32> {
@@ -46,46 +46,14 @@ module @depth attributes {
 
 // -----
 
-// By phase: forward, derived, recomputed.
-// CHECK-LABEL: module @phases
-module @phases attributes {
-  hlotag.rules = [{name = "rule 1", text = "{}"}],
-  hlotag.tags = [
-    {forward = {}, derived = {}, rules = [{rule = "0", forward = {k = "f"}, derived = {k = "d"}, remat = {k = "r"}}]},
-    {forward = {k = "f"}, derived = {k = "d"}, remat = {k = "r"}},
-    {forward = {k = "f"}, derived = {}}
-  ]
-} {
-  func.func @f(%x: tensor<f32>) -> tensor<f32> {
-    // CHECK: stablehlo.sine {{.*}}{k = "f"}
-    %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/jvp(\01hlotag#0\01)/sin")
-    // CHECK: stablehlo.sine {{.*}}{k = "d"}
-    %1 = stablehlo.sine %0 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#0\01))/sin")
-    // CHECK: stablehlo.sine {{.*}}{k = "r"}
-    %2 = stablehlo.sine %1 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#0\01))/checkpoint/rematted_computation/sin")
-    // CHECK: stablehlo.tanh {{.*}}{k = "f"}
-    %3 = stablehlo.tanh %2 : tensor<f32> loc("jit(f)/jvp(\01hlotag#1\01)/tanh")
-    // CHECK: stablehlo.tanh {{.*}}{k = "d"}
-    %4 = stablehlo.tanh %3 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#1\01))/tanh")
-    // CHECK: stablehlo.tanh {{.*}}{k = "r"}
-    %5 = stablehlo.tanh %4 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#1\01))/checkpoint/rematted_computation/tanh")
-    // Without `remat`, what is derived.
-    // CHECK: stablehlo.abs %{{[0-9]+}} {mhlo.frontend_attributes = {k = ["hlotag.unset"]}}
-    %6 = stablehlo.abs %5 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#2\01))/checkpoint/rematted_computation/abs")
-    return %6 : tensor<f32>
-  }
-}
-
-// -----
-
 // By kind of operation, with and without the dialect, and except for kinds.
 // CHECK-LABEL: module @kinds
 module @kinds attributes {
   hlotag.rules = [{name = "rule 1", text = "{}"}, {name = "rule 2", text = "{}"}, {name = "rule 3", text = "{}"}],
-  hlotag.tags = [{forward = {}, derived = {}, rules = [
-    {rule = "0", op = "sine", forward = {a = "1"}, derived = {}},
-    {rule = "1", op = "stablehlo.c*", forward = {b = "2"}, derived = {}},
-    {rule = "2", op = "*", unless = ["sine", "stablehlo.tan*"], forward = {c = "3"}, derived = {}}
+  hlotag.tags = [{entries = {}, rules = [
+    {rule = "0", op = "sine", entries = {a = "1"}},
+    {rule = "1", op = "stablehlo.c*", entries = {b = "2"}},
+    {rule = "2", op = "*", unless = ["sine", "stablehlo.tan*"], entries = {c = "3"}}
   ]}]
 } {
   func.func @f(%x: tensor<f32>) -> tensor<f32> {
@@ -107,8 +75,8 @@ module @kinds attributes {
 // CHECK-LABEL: module @bodies
 module @bodies attributes {
   hlotag.rules = [{name = "rule 1", text = "{}"}, {name = "rule 2", text = "{}"}],
-  hlotag.tags = [{forward = {}, derived = {}, rules = [
-    {rule = "0", op = "add", forward = {a = "1"}, derived = {}}, {rule = "1", forward = {b = "2"}, derived = {}}
+  hlotag.tags = [{entries = {}, rules = [
+    {rule = "0", op = "add", entries = {a = "1"}}, {rule = "1", entries = {b = "2"}}
   ]}]
 } {
   func.func @f(%x: tensor<4xf32>, %zero: tensor<f32>, %i: tensor<i32>) -> (tensor<f32>, tensor<i32>) {
@@ -139,11 +107,11 @@ module @bodies attributes {
 module @nested attributes {
   hlotag.rules = [{name = "rule 1", text = "{}"}, {name = "rule 2", text = "{}"}],
   hlotag.tags = [
-    {forward = {}, derived = {}, rules = [
-      {rule = "0", op = "sine", forward = {a = "outer"}, derived = {}},
-      {rule = "1", forward = {b = "outer", c = "outer"}, derived = {}}]},
-    {forward = {d = "inner"}, derived = {}, rules = [{rule = "1", forward = {b = "inner"}, derived = {}}]},
-    {forward = {e = "inner"}, derived = {}}
+    {entries = {}, rules = [
+      {rule = "0", op = "sine", entries = {a = "outer"}},
+      {rule = "1", entries = {b = "outer", c = "outer"}}]},
+    {entries = {d = "inner"}, rules = [{rule = "1", entries = {b = "inner"}}]},
+    {entries = {e = "inner"}}
   ]
 } {
   func.func @f(%x: tensor<f32>) -> tensor<f32> {
@@ -166,8 +134,8 @@ module @nested attributes {
 // REPORT-NOT: warning
 module attributes {
   hlotag.rules = [{name = "rule 1", text = "{op = \22sine\22}"}],
-  hlotag.tags = [{forward = {}, derived = {}, rules = [
-    {rule = "0", op = "s*", forward = {k = "1"}, derived = {}}, {rule = "0", op = "sine", forward = {k = "2"}, derived = {}}]}]} {
+  hlotag.tags = [{entries = {}, rules = [
+    {rule = "0", op = "s*", entries = {k = "1"}}, {rule = "0", op = "sine", entries = {k = "2"}}]}]} {
   func.func @one_rule(%x: tensor<f32>) -> tensor<f32> {
     %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/\01hlotag#0\01/sin")
     return %0 : tensor<f32>

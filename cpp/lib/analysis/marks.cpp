@@ -34,11 +34,6 @@ bool parseMarks(std::string_view name, MarkedName &result) {
   size_t at = 0;
   for (; mark != std::string_view::npos; mark = name.find(kMark, at)) {
     result.stripped += name.substr(at, mark - at);
-    if (name.substr(mark, kCustomMark.size()) == kCustomMark) {
-      result.marks.push_back(kNoTag);
-      at = joinAround(name, mark + kCustomMark.size(), result.stripped);
-      continue;
-    }
     const char *digits = name.data() + mark + kMark.size();
     const char *last = name.data() + name.size();
     size_t index = 0;

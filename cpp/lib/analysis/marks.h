@@ -11,15 +11,10 @@
 namespace hlotag::analysis {
 
 struct MarkedName {
-  /// Indices into the module's `hlotag.tags`, or kNoTag for a backward rule, outermost first.
-  std::vector<size_t> marks;
-  std::string stripped; ///< the name without marks, and without the separators they needed
-  std::string error;    ///< not empty if a mark is malformed
+  std::vector<size_t> marks; ///< indices into the module's `hlotag.tags`, outermost first
+  std::string stripped;      ///< the name without marks, and without the separators they needed
+  std::string error;         ///< not empty if a mark is malformed
 };
-
-/// The mark of operations that a backward rule of the user's binds. It stands for no tag.
-inline constexpr std::string_view kCustomMark = "\x01hlotag#custom\x01";
-inline constexpr size_t kNoTag = size_t(-1);
 
 /// Removes the marks from a name such as `jit(f)/transpose(jvp(\x01hlotag#3\x01))/mul`. Returns
 /// whether the name has marks. Leaves `result` unchanged if it has none; reuse `result` to avoid

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/analysis/name_path.h"
 
-#include "marks.h"
-
 #include <algorithm>
 #include <charconv>
 
@@ -53,10 +51,6 @@ void dropRepeat(std::vector<std::string> &scopes, size_t restart) {
 }
 
 } // namespace
-
-int NamePath::derivations() const {
-  return int(std::count(transforms.begin(), transforms.end(), 't')) - backwardRules;
-}
 
 std::vector<std::string_view> splitName(std::string_view name) {
   std::vector<size_t> open;    // unclosed '(' so far
@@ -110,13 +104,6 @@ std::string unescape(std::string_view name) {
 
 NamePath parseName(std::string_view name) {
   NamePath path;
-  std::string unmarked;
-  for (size_t mark; (mark = name.find(kCustomMark)) != name.npos; ++path.backwardRules) {
-    unmarked += name.substr(0, mark);
-    name.remove_prefix(mark + kCustomMark.size());
-  }
-  if (path.backwardRules)
-    name = unmarked += name;
   std::vector<std::string_view> elements = splitName(name);
   path.head = std::string(elements.front());
   unwrapTransforms(elements.back(), path.transforms);

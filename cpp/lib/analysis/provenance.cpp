@@ -113,7 +113,7 @@ Provenance::Named Provenance::parseNames(const std::vector<Identifier> &names, b
   origin.localScope = origin.scope;
   origin.differentiated = path.isDifferentiated();
   origin.transposed = path.isTransposed();
-  origin.derivations = path.derivations();
+  origin.numTransposes = path.numTransposes();
   origin.order = path.order;
   origin.rematted = path.rematted;
   return result;
@@ -144,7 +144,7 @@ Origin Provenance::compose(const Origin &outer, const Origin &inner) {
   result.localScope = paths_.nest(outer.localScope, inner.localScope);
   result.differentiated |= outer.differentiated;
   result.transposed |= outer.transposed;
-  result.derivations += outer.derivations;
+  result.numTransposes += outer.numTransposes;
   result.order = std::max(result.order, outer.order);
   result.rematted |= outer.rematted;
   return result;
@@ -156,7 +156,7 @@ Origin Provenance::meet(const Origin &a, const Origin &b) {
   // In both phases it is in none.
   result.differentiated = a.differentiated && b.differentiated && a.transposed == b.transposed;
   result.transposed = a.transposed && b.transposed;
-  result.derivations = std::min(a.derivations, b.derivations);
+  result.numTransposes = std::min(a.numTransposes, b.numTransposes);
   result.order = std::max(a.order, b.order);
   result.rematted = a.rematted && b.rematted;
   return result;

@@ -5,8 +5,8 @@
 #include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
-#include "transforms/phase_split.h"
 #include "transforms/rule_writer.h"
+#include "transforms/specialize.h"
 
 #include <algorithm>
 #include <map>
@@ -37,6 +37,39 @@ std::vector<analysis::RuleName> namesOf(const std::vector<Rule> &rules) {
   return names;
 }
 
+/// Copies functions for the backward pass: those that both phases call, and that contain or reach
+/// an operation with `dependsOnPhase`. Returns whether there are any copies; `provenance` is then
+/// out of date.
+bool splitByPhase(
+    pass::PassContext &ctx, analysis::Provenance &provenance,
+    const std::function<bool(ir::Operation op, ir::Operation function)> &dependsOnPhase) {
+  using analysis::CallGraph;
+  const CallGraph &graph = provenance.calls();
+  if (!graph.hasCalls())
+    return false;
+  std::vector<bool> isTransposed; // by call site
+  for (const CallGraph::CallSite &site : graph.callSites())
+    isTransposed.push_back(provenance.of(site.op).transposed);
+  transforms::Specializer<bool> specializer(ctx, graph);
+  specializer.reach(false, [&](size_t site, bool outer) { return outer || isTransposed[site]; });
+  std::vector<bool> isDependent(graph.functions().size()); // callees included
+  auto isCalleeDependent = [&](size_t site) {
+    size_t callee = graph.callSites()[site].callee;
+    return callee != CallGraph::kNone && isDependent[callee];
+  };
+  for (size_t f : graph.calleesFirst()) {
+    if (!specializer.isShared(f))
+      continue;
+    const CallGraph::Function &function = graph.functions()[f];
+    const ir::OpList::Item *op = ctx.operations().begin() + function.index;
+    isDependent[f] = std::any_of(function.calls.begin(), function.calls.end(), isCalleeDependent) ||
+                     std::any_of(op, op + 1 + op->numNested, [&](const ir::OpList::Item &item) {
+                       return dependsOnPhase(item.op, function.op);
+                     });
+  }
+  return specializer.write([&](size_t f) { return isDependent[f]; });
+}
+
 class Attacher {
 public:
   Attacher(PassContext &ctx, std::vector<Rule> rules)
@@ -45,7 +78,7 @@ public:
     auto dependsOnPhase = [&](ir::Operation op, ir::Operation function) {
       return this->dependsOnPhase(op, function);
     };
-    if (transforms::splitByPhase(ctx, provenance, /*ofCustom=*/false, dependsOnPhase))
+    if (splitByPhase(ctx, provenance, dependsOnPhase))
       findOrigins();
   }
 

@@ -138,7 +138,7 @@ private:
     // The derivative of a derivative has the types of either, a sum of cotangents those of a value
     // that any operation may have taken.
     bool isSum = op.name() == ids_.add && !origin.rematted;
-    if (isSum || origin.derivations > 1 || origin.order > 1 || op.results().size() != 1)
+    if (isSum || origin.numTransposes > 1 || origin.order > 1 || op.results().size() != 1)
       return nullptr;
     const Expression *found = nullptr;
     bool agrees = true;

@@ -3,14 +3,11 @@
 #include "analysis/field.h"
 #include "analysis/marks.h"
 #include "analysis/rules.h"
-#include "hlotag/analysis/provenance.h"
 #include "hlotag/pass/pass.h"
 #include "hlotag/passes/passes.h"
-#include "transforms/phase_split.h"
 #include "transforms/rule_writer.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -21,20 +18,13 @@ namespace {
 
 using namespace pass;
 
-/// The phase of an operation, for its entries: `Custom` is of a backward rule of the user's.
-enum TagPhase : uint8_t { Forward, Custom, Derived, Remat };
-constexpr size_t kPhases = 4;
-
-/// Entries by phase; null for none.
-using Columns = std::array<ir::DictionaryAttr, kPhases>;
-
 /// What a rule gives to the operations of a tag.
 struct RuleEntries {
   size_t rule = 0;                 ///< index into `hlotag.rules`
   size_t depth = 0;                ///< how deep it matched; deeper ones come later
   std::optional<std::string> op;   ///< the pattern of operations
   std::vector<std::string> unless; ///< patterns of excluded operations
-  Columns entries;
+  ir::DictionaryAttr entries;
 
   /// Whether the rule is for operations of this name.
   bool matches(std::string_view name) const {
@@ -46,37 +36,15 @@ struct RuleEntries {
 
 /// One element of `hlotag.tags`.
 struct Tag {
-  Columns own;
+  ir::DictionaryAttr own;
   std::vector<RuleEntries> rules;
-  Columns all; ///< `own`, and the entries of rules for all operations
-
-  /// Whether operations of `phase` get other entries than forward ones.
-  bool differs(TagPhase phase) const {
-    auto isOther = [&](const RuleEntries &rule) {
-      return rule.entries[phase] != rule.entries[Forward];
-    };
-    return own[phase] != own[Forward] || std::any_of(rules.begin(), rules.end(), isOther);
-  }
-  bool dependsOnPhase() const { return differs(Custom) || differs(Derived) || differs(Remat); }
-
-  /// The tag of operations that were bound in a backward rule within this tag's: all are derived.
-  Tag settled() const {
-    Tag tag = *this;
-    auto settle = [](Columns &columns) { columns[Forward] = columns[Custom] = columns[Derived]; };
-    settle(tag.own);
-    settle(tag.all);
-    for (RuleEntries &rule : tag.rules)
-      settle(rule.entries);
-    return tag;
-  }
+  ir::DictionaryAttr all; ///< `own`, and the entries of rules for all operations
 };
 
 struct TagTable {
   std::vector<Tag> tags;
   std::vector<analysis::RuleName> rules;
 };
-
-constexpr std::string_view kPhaseNames[kPhases] = {"forward", "custom", "derived", "remat"};
 
 size_t readIndex(const analysis::Field &field, size_t end, std::string_view expected) {
   std::string digits = field.text();
@@ -86,18 +54,6 @@ size_t readIndex(const analysis::Field &field, size_t end, std::string_view expe
   if (status != std::errc() || rest != last || index >= end)
     field.failUnless(expected);
   return index;
-}
-
-/// Reads `forward`, `custom`, which is `forward` by default, `derived`, and `remat`, which is
-/// `derived` by default.
-Columns readColumns(const analysis::Field &fields) {
-  Columns columns;
-  for (size_t phase = 0; phase < kPhases; ++phase) {
-    analysis::Field field = fields[kPhaseNames[phase]];
-    bool isOptional = phase == Custom || phase == Remat;
-    columns[phase] = field || !isOptional ? field.entries() : columns[phase - 1];
-  }
-  return columns;
 }
 
 RuleEntries readRule(const analysis::Field &fields, size_t numRules) {
@@ -110,39 +66,32 @@ RuleEntries readRule(const analysis::Field &fields, size_t numRules) {
   if (analysis::Field unless = fields["unless"])
     for (const analysis::Field &pattern : unless.elements())
       rule.unless.push_back(pattern.text());
-  rule.entries = readColumns(fields);
+  rule.entries = fields["entries"].entries();
   return rule;
 }
 
-Tag readTag(MlirContext context, ir::TagWriter &tags, const analysis::Field &fields,
-            size_t numRules) {
+Tag readTag(ir::TagWriter &tags, const analysis::Field &fields, size_t numRules) {
   Tag tag;
-  tag.own = readColumns(fields);
-  for (size_t phase : {Derived, Remat})
-    tag.own[phase] =
-        tags.merge({}, tags.merge(tag.own[phase], ir::unset(context, tag.own[Forward])));
-  for (size_t phase : {Forward, Custom})
-    tag.own[phase] = tags.merge({}, tag.own[phase]);
+  tag.own = tags.merge({}, fields["entries"].entries());
   if (analysis::Field rules = fields["rules"])
     for (const analysis::Field &rule : rules.elements())
       tag.rules.push_back(readRule(rule, numRules));
   tag.all = tag.own;
   for (auto rule = tag.rules.rbegin(); rule != tag.rules.rend(); ++rule)
     if (!rule->op)
-      for (size_t phase = 0; phase < kPhases; ++phase)
-        tag.all[phase] = tags.merge(tag.all[phase], rule->entries[phase]);
+      tag.all = tags.merge(tag.all, rule->entries);
   return tag;
 }
 
 /// Reads `hlotag.tags` and `hlotag.rules`. Throws IRError.
-TagTable readTagTable(MlirContext context, ir::Operation module, ir::TagWriter &tags) {
+TagTable readTagTable(ir::Operation module, ir::TagWriter &tags) {
   TagTable table;
   if (analysis::Field rules{module.attr("hlotag.rules"), "hlotag.rules"})
     for (const analysis::Field &rule : rules.elements())
       table.rules.push_back({rule["name"].text(), rule["text"].text()});
   for (const analysis::Field &tag :
        analysis::Field(module.attr("hlotag.tags"), "hlotag.tags").elements())
-    table.tags.push_back(readTag(context, tags, tag, table.rules.size()));
+    table.tags.push_back(readTag(tags, tag, table.rules.size()));
   return table;
 }
 
@@ -152,10 +101,6 @@ struct Resolved {
   std::vector<const Tag *> tags;       ///< innermost first
   std::vector<const Tag *> named = {}; ///< those of its own name, which may repeat
 
-  bool dependsOnPhase() const {
-    return std::any_of(tags.begin(), tags.end(),
-                       [](const Tag *tag) { return tag->dependsOnPhase(); });
-  }
   /// Adds a tag around the others. One that is there already changes nothing.
   void add(const Tag *tag) {
     if (std::find(tags.begin(), tags.end(), tag) == tags.end())
@@ -165,10 +110,7 @@ struct Resolved {
 
 class LocationResolver {
 public:
-  LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {
-    for (const Tag &tag : tags_)
-      settled_.push_back(tag.settled());
-  }
+  LocationResolver(PassContext &ctx, std::vector<Tag> tags) : ctx_(ctx), tags_(std::move(tags)) {}
 
   /// Throws IRError for a mark that cannot be resolved.
   const Resolved &resolve(ir::Location root) {
@@ -206,13 +148,8 @@ private:
     if (!parsed.error.empty())
       throw ir::IRError(parsed.error, loc.raw());
     Resolved result{child.stripped, {}};
-    bool isSettled = false;
-    for (auto mark = parsed.marks.rbegin(); mark != parsed.marks.rend(); ++mark) {
-      if (*mark == analysis::kNoTag)
-        isSettled = true;
-      else
-        result.named.push_back(&tagOf(loc, *mark, isSettled));
-    }
+    for (auto mark = parsed.marks.rbegin(); mark != parsed.marks.rend(); ++mark)
+      result.named.push_back(&tagOf(loc, *mark));
     for (const Tag *tag : result.named)
       result.add(tag);
     for (const Tag *tag : child.tags)
@@ -222,32 +159,26 @@ private:
     return result;
   }
 
-  const Tag &tagOf(ir::Location loc, size_t mark, bool isSettled) {
+  const Tag &tagOf(ir::Location loc, size_t mark) {
     if (mark >= tags_.size())
       throw ir::IRError(
           ir::concat({"mark 'hlotag#", std::to_string(mark), "' has no entry in '",
                       ctx_.ids().tags.str(), "', which has ", std::to_string(tags_.size())}),
           loc.raw());
-    return isSettled ? settled_[mark] : tags_[mark];
+    return tags_[mark];
   }
 
   PassContext &ctx_;
-  std::vector<Tag> tags_, settled_;
+  std::vector<Tag> tags_;
   ir::LocationMap<Resolved> resolved_;
 };
 
 class Rewrite {
 public:
-  /// `provenance` may be null if no tag depends on the phase.
-  Rewrite(PassContext &ctx, LocationResolver &locations, analysis::Provenance *provenance,
-          std::vector<analysis::RuleName> rules)
-      : ctx_(ctx), locations_(locations), provenance_(provenance), rules_(ctx, std::move(rules)) {}
+  Rewrite(PassContext &ctx, LocationResolver &locations, std::vector<analysis::RuleName> rules)
+      : ctx_(ctx), locations_(locations), rules_(ctx, std::move(rules)) {}
 
   void run() {
-    // An operation's origin depends on the locations around it, which lose their marks first.
-    for (const ir::OpList::Item &item : ctx_.operations())
-      if (provenance_ && item.hasRegions)
-        (void)provenance_->of(item.op, item.op);
     const ir::OpList &operations = ctx_.operations();
     std::vector<bool> isApplied = analysis::findApplied(operations, ctx_.ids());
     std::vector<Computation> around(1);
@@ -290,26 +221,14 @@ private:
           item.op, [&](ir::Location at) { return locations_.resolve(at).stripped; });
   }
 
-  TagPhase phaseOf(ir::Operation op) {
-    if (!provenance_)
-      return Forward;
-    const analysis::Origin &origin = provenance_->of(op);
-    if (origin.derivations > 0)
-      return origin.rematted ? Remat : Derived;
-    return origin.transposed ? Custom : Forward;
-  }
-
   void addEntries(ir::Operation op, ir::Identifier name, const Resolved &resolved) {
-    TagPhase phase = phaseOf(op);
-    std::string_view step =
-        phase <= Custom ? "tag of the program" : "tag of the program, derived by autodiff";
     bool hasRules = false; // of a tag; those of outer ones for some operations do not count
     for (const Tag *tag : resolved.tags) {
       hasXlaKeys_ = isOfComputation(*tag, resolved.named);
-      if (ir::DictionaryAttr entries = allowed((hasRules ? tag->all : tag->own)[phase]))
-        ctx_.tags().add(op, entries, {step});
+      if (ir::DictionaryAttr entries = allowed(hasRules ? tag->all : tag->own))
+        ctx_.tags().add(op, entries, {"tag of the program"});
       if (!hasRules && !tag->rules.empty())
-        addOfRules(op, name, tag->rules, phase);
+        addOfRules(op, name, tag->rules);
       hasRules |= !tag->rules.empty();
     }
   }
@@ -329,11 +248,10 @@ private:
     return hasXlaKeys_ ? entries : ctx_.tags().withoutXlaKeys(entries);
   }
 
-  void addOfRules(ir::Operation op, ir::Identifier name, const std::vector<RuleEntries> &rules,
-                  TagPhase phase) {
+  void addOfRules(ir::Operation op, ir::Identifier name, const std::vector<RuleEntries> &rules) {
     std::vector<transforms::RuleWriter::Match> matches; // the last rule first
     for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
-      ir::DictionaryAttr entries = allowed(rule->entries[phase]);
+      ir::DictionaryAttr entries = allowed(rule->entries);
       bool isFor = !rule->op || (!here_.isApplied && rule->matches(name.str()));
       if (isFor && entries && !entries.empty())
         matches.push_back({rule->rule, rule->depth, entries});
@@ -343,7 +261,6 @@ private:
 
   PassContext &ctx_;
   LocationResolver &locations_;
-  analysis::Provenance *provenance_;
   Computation here_;       // of the operation that is visited
   bool hasXlaKeys_ = true; // whether it may have those of the tag that is read
   transforms::RuleWriter rules_;
@@ -358,22 +275,9 @@ public:
   void run(PassContext &ctx) override {
     if (!ctx.module().hasAttr(ctx.ids().tags.str()))
       return;
-    TagTable table = readTagTable(ctx.context(), ctx.module(), ctx.tags());
-    bool dependOnPhase = std::any_of(table.tags.begin(), table.tags.end(),
-                                     [](const Tag &tag) { return tag.dependsOnPhase(); });
-    bool ofCustom = std::any_of(table.tags.begin(), table.tags.end(),
-                                [](const Tag &tag) { return tag.differs(Custom); });
-    std::optional<analysis::Provenance> provenance;
-    if (dependOnPhase || ctx.tags().recordsOrigins())
-      provenance.emplace(ctx.operations());
+    TagTable table = readTagTable(ctx.module(), ctx.tags());
     LocationResolver locations(ctx, std::move(table.tags));
-    // Without functions that both phases call, this reads only the calls.
-    if (provenance &&
-        transforms::splitByPhase(ctx, *provenance, ofCustom, [&](ir::Operation op, ir::Operation) {
-          return locations.resolve(op.location()).dependsOnPhase();
-        }))
-      provenance.emplace(ctx.operations());
-    Rewrite(ctx, locations, provenance ? &*provenance : nullptr, std::move(table.rules)).run();
+    Rewrite(ctx, locations, std::move(table.rules)).run();
   }
 };
 

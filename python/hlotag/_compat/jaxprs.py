@@ -13,7 +13,7 @@ from typing import Any
 
 from jax._src import core, source_info_util
 from jax._src.core import Var
-from jax._src.source_info_util import NameStack, Scope, SourceInfo
+from jax._src.source_info_util import NameStack, Scope, SourceInfo, Transform
 
 from hlotag._compat.tracing import VALUE_TAG, is_user_filename, open_jaxpr, without_wrapper
 
@@ -143,6 +143,11 @@ def elements_of(equation: Any) -> tuple[Any, ...]:
 def scope_of(element: Any) -> str | None:
     """The name of a scope; None if the element is none."""
     return element.name if element.__class__ is Scope else None
+
+
+def is_transpose(element: Any) -> bool:
+    """Whether an element says that the equation is in a backward pass."""
+    return element.__class__ is Transform and element.name == "transpose"
 
 
 def replace(equation: Any, context: Any, elements: Sequence[Any], params: Mapping[str, Any]) -> Any:

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from hlotag import _compat
-from hlotag.tagging.marks import BACKWARD_RULE, key_of, settle
+from hlotag.tagging.marks import key_of, settle
+from hlotag.tagging.phases import BACKWARD_RULE
 from hlotag.tagging.state import active
 
 

@@ -7,7 +7,7 @@ A *mark* is text in the location of an op: an index into a table of tags, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from hlotag import _compat
 from hlotag._core import matches_op
 from hlotag.tagging.keys import as_text
 from hlotag.tagging.matching import Applied, RuleSet
+from hlotag.tagging.phases import Phase
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -38,8 +39,6 @@ class Reserved:
 # The entries `GRAD + key` and `REMAT + key` hold the value of `key` on derived and on recomputed ops, a `Reserved`.
 GRAD = "hlotag.grad."
 REMAT = "hlotag.remat."
-# An element of name stacks: the operation is one of a backward rule of the user's.
-BACKWARD_RULE = _compat.jaxprs.Marker()
 # The entry of a value tag: CHECKED from `hlotag.tag`, APPLIED once the equations behind the value have it. JAX's tag has none.
 VALUE = "hlotag.value"
 CHECKED, APPLIED = Reserved("checked"), Reserved("applied")
@@ -73,28 +72,30 @@ class Row:
     """The tags of equations with one mark.
 
     Attributes:
-        forward: Entries of forward ops.
-        derived: Entries of ops that autodiff derives.
-        rematted: Entries of ops that `jax.checkpoint` recomputes; None for those of `derived`.
+        entries: Those of the program.
         rules: What rules give, in the order in which later ones win.
+        phase: The phase for which they give it.
         withheld: Keys that a rule gives to the call or loop around these equations, and not to them, with the rule.
         primal: The equation that these were made for; None without rules that need it.
         is_primal: Whether these equations are that one, and not derived from it.
     """
 
-    forward: Entries
-    derived: Entries
-    rematted: Entries | None
-    rules: tuple[Applied, ...]
-    withheld: tuple[tuple[str, int], ...]
-    primal: Any
-    is_primal: bool
+    entries: Entries
+    rules: tuple[Applied, ...] = ()
+    phase: Phase = Phase.FORWARD
+    withheld: tuple[tuple[str, int], ...] = ()
+    primal: Any = None
+    is_primal: bool = False
 
     def key(self) -> tuple[Any, ...]:
         """What equal rows have in common."""
-        entries = (tuple(sorted(each.items())) for each in (self.forward, self.derived, self.rematted or {}))
-        rules = tuple(zip((each.key() for each in self.rules), self.ranks(), strict=True))
-        return *entries, self.rematted is None, rules, self.withheld, id(self.primal), self.is_primal
+        rules = tuple((rule.key(), rank, rule.entries[self.phase]) for rule, rank in zip(self.rules, self.ranks(), strict=True))
+        entries = (
+            tuple(sorted(self.entries.items(), key=str)),
+            tuple((key, rank, tuple(sorted(each.items(), key=str))) for key, rank, each in rules),
+        )
+        of_op = (self.phase, id(self.primal), self.is_primal) if self.primal is not None else ()
+        return *entries, self.withheld, of_op
 
     def ranks(self) -> list[int]:
         """The place of each rule's depth among those of all, from 0."""
@@ -102,25 +103,21 @@ class Row:
         return [depths.index(applied.depth) for applied in self.rules]
 
     def __bool__(self) -> bool:
-        return bool(self.forward or self.derived or self.rematted or self.rules or self.withheld)
+        return bool(self.entries or self.rules or self.withheld)
 
 
-def entries_of(metadata: Mapping[str, Any]) -> tuple[Entries, Entries, Entries | None]:
-    """The entries in a context for forward, derived and recomputed operations; None: those of derived ones."""
-    forward: Entries = {}
-    grad: Entries = {}
-    remat: Entries = {}
+def entries_in(metadata: Mapping[str, Any], phase: Phase) -> Entries:
+    """The entries of a context for operations of a phase."""
+    entries: Entries = {}
     for key, value in metadata.items():
         if not isinstance(value, Reserved):
-            forward[key] = as_text(value)
-        elif key.startswith(GRAD):
-            grad[key.removeprefix(GRAD)] = value.text
-        elif key.startswith(REMAT):
-            remat[key.removeprefix(REMAT)] = value.text
-        elif value.text is None:
-            forward[key] = None
-    derived = forward | grad
-    return forward, derived, derived | remat if remat else None
+            entries[key] = as_text(value)
+        elif value.text is None and key_of(key) == key:
+            entries[key] = None
+    for prefix, phases in ((GRAD, (Phase.DERIVED, Phase.REMATTED)), (REMAT, (Phase.REMATTED,))):
+        if phase in phases:
+            entries |= {key.removeprefix(prefix): value.text for key, value in metadata.items() if key.startswith(prefix)}
+    return entries
 
 
 Kinds = Callable[[Any], frozenset[str]]
@@ -145,43 +142,38 @@ def attach_table(module: ir.Module, table: Sequence[Row], rules: RuleSet | None,
 
 
 def _as_attribute(row: Row, kinds: Kinds) -> dict[str, Any]:
-    attribute: dict[str, Any] = {"forward": row.forward, "derived": row.derived}
-    if row.rematted is not None:
-        attribute["remat"] = row.rematted
-    rules = [{"rule": rule, "forward": {key: None}, "derived": {key: None}} for key, rule in row.withheld]
+    attribute: dict[str, Any] = {"entries": row.entries}
+    rules = [{"rule": rule, "entries": {key: None}} for key, rule in row.withheld]
     for applied, rank in zip(row.rules, row.ranks(), strict=True):
-        rules += [each | ({"depth": rank} if rank else {}) for each in _of_rule(applied, row, kinds)]
+        if (given := _of_rule(applied, row, kinds)) is not None:
+            rules.append(given | ({"depth": rank} if rank else {}))
     if rules:
         attribute["rules"] = rules
     return attribute
 
 
-def _of_rule(applied: Applied, row: Row, kinds: Kinds) -> Iterator[dict[str, Any]]:
-    """What a rule gives to the operations of a row, as `hlotag-resolve` reads it.
+def _of_rule(applied: Applied, row: Row, kinds: Kinds) -> dict[str, Any] | None:
+    """What a rule gives to the operations of a row, as `hlotag-resolve` reads it; None for nothing.
 
     A rule with an `op` selects among the operations of a primal equation. What derives from the equation gets entries if the
     equation has such an operation. If it has none, a derived operation of the kind is selected itself.
     """
-    rule: dict[str, Any] = {"rule": applied.index}
-    of_derived = {"derived": applied.derived} | ({"remat": applied.rematted} if applied.rematted != applied.derived else {})
-    of_own = {"forward": applied.forward} | ({"custom": applied.custom} if applied.custom != applied.forward else {})
-    everything = rule | of_own | of_derived
+    given: dict[str, Any] = {"rule": applied.index, "entries": applied.entries[row.phase]}
     if not applied.depends_on_op():
-        yield everything
-        return
+        return given
     patterns: dict[str, Any] = {"op": applied.rule.op or "*"} | ({"unless": list(applied.unless)} if applied.unless else {})
     if row.primal is None:
-        yield everything | patterns
-        return
+        return given | patterns
     names = kinds(row.primal)
+    is_derived = row.phase in (Phase.DERIVED, Phase.REMATTED)
     # What JAX lowers once and calls is tagged as a whole.
-    is_apart = row.is_primal and "func.call" not in names
-    if is_apart:
-        yield rule | of_own | {"derived": {}} | patterns
+    if row.is_primal and not is_derived and "func.call" not in names:
+        return given | patterns
     if _has_kind(applied, names):
-        yield rule | {"forward": {}} | of_derived if is_apart else everything
-    elif not row.is_primal and applied.rule.phase != "forward":
-        yield rule | {"forward": applied.derived} | of_derived | patterns
+        return given
+    if row.is_primal or applied.rule.phase == "forward":
+        return None
+    return given | patterns | ({} if is_derived else {"entries": applied.entries[Phase.DERIVED]})
 
 
 def _has_kind(applied: Applied, names: frozenset[str]) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 from hlotag._core import ScopePattern, TextPattern
 from hlotag._util.forks import free_in_children
 from hlotag.tagging.matched import Report
+from hlotag.tagging.phases import Phase
 from hlotag.tagging.rules import Bindings, Rule, bind_names
 
 # A frame of user code: file, line, column.
@@ -63,10 +64,7 @@ class Applied:
         depth: How deep it matched. Among rules that give a key the deepest wins, then the last.
         rule: The rule.
         unless: Patterns of operations that are excluded.
-        forward: Entries of forward operations.
-        custom: Entries of operations that a backward rule of the user's binds.
-        derived: Entries of derived operations; None: the key is taken away.
-        rematted: Entries of recomputed operations.
+        entries: By phase; None: the key is taken away.
     """
 
     index: int
@@ -75,10 +73,7 @@ class Applied:
     depth: tuple[int, ...]
     rule: Rule
     unless: tuple[str, ...]
-    forward: Mapping[str, str | None]
-    custom: Mapping[str, str | None]
-    derived: Mapping[str, str | None]
-    rematted: Mapping[str, str | None]
+    entries: Mapping[Phase, Mapping[str, str | None]]
 
     def depends_on_op(self) -> bool:
         """Whether the rule selects among the operations of an equation."""
@@ -210,10 +205,11 @@ class RuleSet:
         custom = {} if rule.phase == "forward" else bind_names(name, rule.texts(), bindings)
         if is_settled:
             forward = custom = derived
+        entries = {Phase.FORWARD: forward, Phase.CUSTOM: custom, Phase.DERIVED: derived, Phase.REMATTED: rematted}
         depths = {self._patterns[number].field: met[number][0] for number in needs}
         depth = tuple(depths.get(field, 0) for field in ("source", "scope", "caller", "function"))
         excluded = tuple(op for op in excluding if op is not None)
-        return Applied(index, bindings, is_settled, depth, rule, excluded, forward, custom, derived, rematted)
+        return Applied(index, bindings, is_settled, depth, rule, excluded, entries)
 
     def open_report(self) -> Report:
         """Begins a report, which notes what matches until it is closed. Several may be open, in any thread."""

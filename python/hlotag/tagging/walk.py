@@ -15,18 +15,18 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hlotag import _compat
-from hlotag.tagging.marks import BACKWARD_RULE, VALUE, Row, entries_of
+from hlotag.tagging.marks import VALUE, Entries, Row, entries_in
 from hlotag.tagging.matching import Applied, Path, RuleSet
+from hlotag.tagging.phases import BACKWARD_RULE, Derivation, Phase, is_turn
 
 # Text in scopes that reads like a mark, a transformation, or the separator of a mark.
 _AMBIGUOUS = re.compile(r"[\x01()]|^/")
 # The scope of a jitted function.
 _CALL = re.compile(r"(p?jit\()(.*)(\))", re.DOTALL)
-_OF_BACKWARD_RULE = "\x01hlotag#custom\x01"
 # Names of scopes that JAX opens itself.
 _OF_JAX = frozenset(["checkpoint", "rematted_computation"])
 
@@ -40,6 +40,26 @@ def escape(scope: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
+class _Around:
+    """The tags of a call or a loop, for the equations in it. `Walk` makes equal ones one object.
+
+    Attributes:
+        metadata: The metadata of its context.
+        phase: Its phase.
+        is_settled: Whether a backward rule of the user's is between it and the equations.
+    """
+
+    metadata: Mapping[str, Any]
+    phase: Phase
+    is_settled: bool
+
+    def entries_in(self, phase: Phase) -> Entries:
+        """The entries that equations of a phase have of it."""
+        is_derived = self.is_settled and phase in (Phase.FORWARD, Phase.CUSTOM)
+        return entries_in(self.metadata, Phase.DERIVED if is_derived else phase)
+
+
+@dataclass(frozen=True, eq=False)
 class _Place:
     """What the tags of an equation depend on besides its context. `Walk` makes equal places one object.
 
@@ -47,11 +67,15 @@ class _Place:
         path: What rules see.
         primal: The operation that the equations there were made for; None if each is its own.
         withheld: Keys that a rule gives to the call or loop around the place, with the rule.
+        derivation: How autodiff came to the equations around the place.
+        around: The tags of these equations, innermost first.
     """
 
     path: Path
-    primal: Any
-    withheld: tuple[tuple[str, int], ...]
+    primal: Any = None
+    withheld: tuple[tuple[str, int], ...] = ()
+    derivation: Derivation = field(default_factory=Derivation)
+    around: tuple[_Around, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,6 +130,7 @@ class Walk:
         self._blank = blank
         self._index: dict[Any, int] = {}
         self._places: dict[Any, _Place] = {}
+        self._arounds: dict[Any, _Around] = {}
         self._primals: dict[Any, Any] = {}
         # By jaxpr and place, its copy; by jaxpr and what becomes of its equations, the same.
         self._copies: dict[Any, Any] = {}
@@ -121,7 +146,7 @@ class Walk:
         path = Path()
         if self.rules is not None:
             path = self.rules.enter_function(path, _compat.jaxprs.name_of(jaxpr), "main")
-        return self._copy(jaxpr, self._place(path, None, ()))
+        return self._copy(jaxpr, self._place(path))
 
     def _place(self, *fields: Any) -> _Place:
         return self._places.setdefault(fields, _Place(*fields))
@@ -148,7 +173,7 @@ class Walk:
     def _decide(self, equation: Any, place: _Place) -> _Decision | None:
         """What becomes of an equation; None if it stays."""
         context = equation.ctx
-        own = place if self.rules is None else self._end(place, equation)
+        own = self._end(place, equation)
         mark = self._mark_of(equation, own)
         plain = self._plain_context(context)
         elements = self._elements(equation)
@@ -168,29 +193,35 @@ class Walk:
         inner = [*_compat.jaxprs.inner_jaxprs(equation)]
         if not inner or _compat.jaxprs.has_kernel(equation):
             return {}
+        path, withheld = place.path, ()
         if self.rules is not None:
-            path, name = place.path, _compat.jaxprs.function_of(equation)
+            name = _compat.jaxprs.function_of(equation)
             if name is not None:
                 path = self.rules.enter_function(path, name)
-            place = self._place(path, place.primal, self._given_by_rules(equation, place))
+            withheld = self._given_by_rules(equation, place)
+        around = place.around
+        if metadata := _compat.tracing.metadata_of(equation.ctx):
+            around = (self._around(metadata, place.derivation.phase, is_settled=False), *around)
+        place = self._place(path, place.primal, withheld, place.derivation, around)
         copies = {id(jaxpr): self._copy(jaxpr, place) for jaxpr in inner}
         return copies if any(copies[id(jaxpr)] is not jaxpr for jaxpr in inner) else {}
 
     def _given_by_rules(self, equation: Any, place: _Place) -> tuple[tuple[str, int], ...]:
         """The keys that rules, and no tag of the program, give to a call or a loop, with the rules."""
-        own = entries_of(_compat.tracing.metadata_of(equation.ctx))[0]
+        own = entries_in(_compat.tracing.metadata_of(equation.ctx), Phase.FORWARD)
         given = {
             key: applied.index
             for applied in self._find_applied(place)
             if applied.rule.op is None and (applied.rule.source or applied.rule.unless)
-            for key in (*applied.forward, *applied.derived)
+            for entries in applied.entries.values()
+            for key in entries
             if key not in own
         }
         return tuple(sorted(given.items()))
 
     def _mark_of(self, equation: Any, place: _Place) -> str:
         metadata = _compat.tracing.metadata_of(equation.ctx)
-        if self._blank or (not metadata and self.rules is None):
+        if self._blank or (not metadata and self.rules is None and not place.around):
             return ""
         applied = self._find_applied(place)
         primal, by_op = None, any(each.depends_on_op() for each in applied)
@@ -200,11 +231,26 @@ class Walk:
         key = id(equation.ctx), id(place), id(primal), is_primal
         if key not in self._marks:
             self._kept.append(equation.ctx)
-            given = {each for rule in applied for each in (*rule.forward, *rule.derived)} | metadata.keys()
+            given = {each for rule in applied for entries in rule.entries.values() for each in entries} | metadata.keys()
             withheld = tuple(each for each in place.withheld if each[0] not in given)
-            row = Row(*entries_of(metadata), applied, withheld, primal, is_primal)
-            self._marks[key] = f"\x01hlotag#{self._number(row)}\x01" if row else ""
+            phase = place.derivation.phase
+            row = Row(entries_in(metadata, phase), applied, phase, withheld, primal, is_primal)
+            self._marks[key] = "".join(f"\x01hlotag#{self._number(each)}\x01" for each in (self._row_around(place), row) if each)
         return self._marks[key]
+
+    def _row_around(self, place: _Place) -> Row | None:
+        """The tags of the calls and loops around a place, if one gives other entries to the phase there than to its own."""
+        phase = place.derivation.phase
+        if all(each.entries_in(phase) == entries_in(each.metadata, each.phase) for each in place.around):
+            return None
+        entries: Entries = {}
+        for each in place.around:
+            entries = each.entries_in(phase) | entries
+        return Row(entries)
+
+    def _around(self, metadata: Mapping[str, Any], phase: Phase, *, is_settled: bool) -> _Around:
+        fields = metadata, phase, is_settled
+        return self._arounds.setdefault((frozenset(metadata.items()), phase, is_settled), _Around(*fields))
 
     def _find_applied(self, place: _Place) -> tuple[Applied, ...]:
         if self.rules is None:
@@ -247,21 +293,25 @@ class Walk:
                 return element
             self.has_escapes = True
             return _compat.jaxprs.Scope(text)
-        if element is not BACKWARD_RULE:
-            return element
-        self.has_marks = True
-        return _compat.jaxprs.Mark(_OF_BACKWARD_RULE)
+        return element
 
     def _end(self, place: _Place, equation: Any) -> _Place:
         """The place of an equation in a jaxpr that begins at a place."""
-        assert self.rules is not None
         elements = _compat.jaxprs.elements_of(equation)
+        turns = tuple(each for each in elements if is_turn(each))
+        if self.rules is None:
+            if not turns:
+                return place
+            key: Any = id(place), turns
+            if key not in self._ends:
+                self._ends[key] = self._turn(place, turns, Path(), None)
+            return self._ends[key]
         primal = place.primal
         if self.rules.has_ops and primal is None:
             primal = next((each for each in elements if each.__class__ is _compat.jaxprs.Primal), None)
         names = tuple(each for each in elements if each is BACKWARD_RULE or _compat.jaxprs.scope_of(each) is not None)
         frames = tuple(_compat.jaxprs.frames_of(equation)) if self.rules.has_frames else ()
-        key = id(place), id(primal), names, frames
+        key = id(place), id(primal), names, turns, frames
         if key not in self._ends:
             self._kept.append(primal)
             path = self.rules.enter_line(place.path, frames)
@@ -269,8 +319,14 @@ class Walk:
                 path = self._enter(path, name)
             if names:
                 self.rules.note_scope(_compat.jaxprs.scope_of(each) or "" for each in names)
-            self._ends[key] = self._place(path, primal, place.withheld)
+            self._ends[key] = self._turn(place, turns, path, primal)
         return self._ends[key]
+
+    def _turn(self, place: _Place, turns: tuple[Any, ...], path: Path, primal: Any) -> _Place:
+        around = place.around
+        if BACKWARD_RULE in turns:
+            around = tuple(self._around(each.metadata, each.phase, is_settled=True) for each in around)
+        return self._place(path, primal, place.withheld, place.derivation.enter(turns), around)
 
     def _enter(self, path: Path, element: Any) -> Path:
         assert self.rules is not None

@@ -3,6 +3,7 @@
 // What does a name mean that JAX wrote into a location? Strings only, no MLIR.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,12 +22,12 @@ struct NamePath {
   std::string head;
   int order = 0;         ///< the most jvps in one element: 2 for the derivative of a derivative
   bool rematted = false; ///< a forward operation computed again
-  int backwardRules = 0; ///< of the user's (`custom_vjp`): the marks of such rules
 
   bool isDifferentiated() const { return transforms.find('j') != std::string::npos; }
   bool isTransposed() const { return transforms.find('t') != std::string::npos; }
-  /// The number of transposes, without those whose backward rule the user wrote.
-  int derivations() const;
+  int numTransposes() const {
+    return int(std::count(transforms.begin(), transforms.end(), 't'));
+  }
 };
 
 /// Returns the phase of an operation: `backward`, `recomputed`, `forward`, or nothing outside of

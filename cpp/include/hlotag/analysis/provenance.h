@@ -23,11 +23,9 @@ struct Origin {
   ir::FileLoc source;          ///< innermost line of user code, or null
   bool differentiated = false; ///< under jvp
   bool transposed = false;     ///< belongs to a backward pass
-  /// Transposes around it, less the user's backward rules: positive if autodiff derived it. A rule
-  /// that JAX transposes apart has its transpose in the name of a call only.
-  int derivations = 0;
-  int order = 0;         ///< of the derivative, as its name says
-  bool rematted = false; ///< a forward operation that jax.checkpoint recomputes
+  int numTransposes = 0;       ///< around it, those of its callers too
+  int order = 0;               ///< of the derivative, as its name says
+  bool rematted = false;       ///< a forward operation that jax.checkpoint recomputes
 };
 
 /// The origins of the operations of one module. Parses each distinct pair of location and caller
@@ -76,7 +74,7 @@ private:
     /// Whether the surroundings add nothing to a location.
     bool isNothing() const {
       return !regionHead && !base->scope && !base->localScope && !base->differentiated &&
-             !base->transposed && !base->derivations && !base->order && !base->rematted;
+             !base->transposed && !base->numTransposes && !base->order && !base->rematted;
     }
   };
 
