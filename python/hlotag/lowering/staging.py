@@ -25,6 +25,7 @@ from hlotag.passes.pipeline import DEFAULT_PIPELINE, pipeline_text, run_or_raise
 from hlotag.passes.rules import check_rules
 from hlotag.tagging import backward_rules, keys, marks, matching, scopes, state
 from hlotag.tagging.decorated import around
+from hlotag.tagging.entries import Phased
 from hlotag.tagging.keys import as_text
 from hlotag.tagging.matched import Report
 from hlotag.tagging.matching import RuleSet
@@ -357,7 +358,7 @@ def _block_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     # JAX also calls this for each equation that it evaluates. Then all values are text already.
     metadata = backward_rules.settle_inherited(metadata)
     for value in metadata.values():
-        if type(value) is not str and not isinstance(value, marks.Reserved):
+        if type(value) is not str and not isinstance(value, Phased):
             break
     else:
         return metadata

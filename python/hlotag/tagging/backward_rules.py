@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hlotag import _compat
-from hlotag.tagging.marks import key_of, settle
+from hlotag.tagging.entries import settle
 from hlotag.tagging.phases import BACKWARD_RULE
 from hlotag.tagging.state import active
 
@@ -46,9 +46,7 @@ def settle_inherited(metadata: dict[str, Any]) -> dict[str, Any]:
     if not _thread.outside or active() is None:
         return metadata
     for outside in _thread.outside:
-        same = {key for key, entry in outside.items() if metadata.get(key) == entry}
-        inherited = {key: outside[key] for key in same if key_of(key) in same or key_of(key) == key}
-        metadata = {key: entry for key, entry in metadata.items() if key not in inherited} | settle(inherited)
+        metadata = metadata | settle({key: value for key, value in outside.items() if metadata.get(key) == value})
     return metadata
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of a program's tags, and the values of entries that only hlotag reads.
+"""The table of a program's tags.
 
 A *mark* is text in the location of an op: an index into a table of tags, which is an attribute of the module. The pass
 `hlotag-resolve` turns marks into attributes and removes them from locations.
@@ -13,58 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from hlotag import _compat
 from hlotag._core import matches_op
-from hlotag.tagging.keys import as_text
+from hlotag.tagging.entries import Entries, forward_texts
 from hlotag.tagging.matching import Applied, RuleSet
 from hlotag.tagging.phases import Phase
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
-
-
-@dataclass(frozen=True)
-class Reserved:
-    """The value of an entry that only hlotag puts into equation contexts. It equals no value of a user's.
-
-    Attributes:
-        text: What derived operations get; None if the key is removed.
-    """
-
-    text: str | None
-
-    def __str__(self) -> str:
-        """What JAX attaches where hlotag has no part in lowering."""
-        return ""
-
-
-# The entries `GRAD + key` and `REMAT + key` hold the value of `key` on derived and on recomputed ops, a `Reserved`.
-GRAD = "hlotag.grad."
-REMAT = "hlotag.remat."
-# The entry of a value tag: CHECKED from `hlotag.tag`, APPLIED once the equations behind the value have it. JAX's tag has none.
-VALUE = "hlotag.value"
-CHECKED, APPLIED = Reserved("checked"), Reserved("applied")
-# Sentinel: the key was removed within a block; enclosing tags must not restore it.
-UNSET = Reserved(None)
-
-# None: the key was removed; enclosing tags must not restore it.
-Entries = dict[str, str | None]
-
-
-def settle(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata that operations derived from those with `metadata` have, as their own."""
-    grad = {key.removeprefix(GRAD): entry for key, entry in metadata.items() if key.startswith(GRAD)}
-    settled = {key: entry for key, entry in metadata.items() if not key.startswith(GRAD)}
-    return settled | {key: UNSET if entry.text is None else entry.text for key, entry in grad.items()}
-
-
-def key_of(name: str) -> str:
-    """The key that an entry of a context is about: `k` for `k`, `GRAD + k` and `REMAT + k`."""
-    return name.removeprefix(GRAD).removeprefix(REMAT)
-
-
-def without_reserved(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The entries that JAX may attach; the same object if these are all."""
-    plain = {key: value for key, value in metadata.items() if not isinstance(value, Reserved)}
-    return metadata if len(plain) == len(metadata) else plain
 
 
 @dataclass(frozen=True)
@@ -104,20 +58,6 @@ class Row:
 
     def __bool__(self) -> bool:
         return bool(self.entries or self.rules or self.withheld)
-
-
-def entries_in(metadata: Mapping[str, Any], phase: Phase) -> Entries:
-    """The entries of a context for operations of a phase."""
-    entries: Entries = {}
-    for key, value in metadata.items():
-        if not isinstance(value, Reserved):
-            entries[key] = as_text(value)
-        elif value.text is None and key_of(key) == key:
-            entries[key] = None
-    for prefix, phases in ((GRAD, (Phase.DERIVED, Phase.REMATTED)), (REMAT, (Phase.REMATTED,))):
-        if phase in phases:
-            entries |= {key.removeprefix(prefix): value.text for key, value in metadata.items() if key.startswith(prefix)}
-    return entries
 
 
 Kinds = Callable[[Any], frozenset[str]]
@@ -196,4 +136,4 @@ def _attribute(value: Any) -> Any:
     return ir.StringAttr.get(str(value))
 
 
-PATCHES = (_compat.hooks.attaching_patch(without_reserved),)
+PATCHES = (_compat.hooks.attaching_patch(forward_texts),)

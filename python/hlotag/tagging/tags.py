@@ -23,8 +23,9 @@ from hlotag._util.identity import ByIdentity
 from hlotag.errors import TagDroppedWarning, TagError, TagIgnoredWarning
 from hlotag.tagging import keys, scopes
 from hlotag.tagging.decorated import around
+from hlotag.tagging.entries import UNSET, VALUE, Phased, ValueTag, entries_in, make_value, merge_values
 from hlotag.tagging.keys import BY_KEY, Grad, as_text
-from hlotag.tagging.marks import APPLIED, CHECKED, GRAD, REMAT, UNSET, VALUE, Reserved, key_of
+from hlotag.tagging.phases import Phase
 from hlotag.tagging.state import active
 from hlotag.tagging.warning import warn, warn_at
 
@@ -90,7 +91,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
         True
     """
     metadata = as_metadata(attrs)
-    derived = _derived_entries(metadata, grad, remat)
+    entries = _with_phases(metadata, grad, remat)
     if active() is None:
         _warn_of_no_stage(grad, remat)
         return _compat.tracing.jax_value_tag(value, metadata)
@@ -99,7 +100,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
     constants = [leaf for leaf in leaves if isinstance(leaf, np.ndarray | np.generic)]
     for leaf in constants or ([] if any(map(_compat.tracing.is_array, leaves)) else leaves[:1]):
         tag_equations(leaf, metadata)
-    return _compat.tracing.jax_value_tag(value, metadata | derived | {VALUE: CHECKED})
+    return _compat.tracing.jax_value_tag(value, entries | {VALUE: ValueTag.CHECKED})
 
 
 def tagged(attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None = None) -> Block:
@@ -136,7 +137,7 @@ class Block:
     def __init__(self, metadata: dict[str, str | None], grad: Grad, remat: Grad | None):
         self._metadata = metadata
         self._grad, self._remat = grad, remat
-        self._derived = _derived_entries(metadata, grad, remat)
+        self._entries = _with_phases(metadata, grad, remat)
 
     def __enter__(self) -> None:
         scopes.tags.check()  # This block would inherit the tags of another task's block.
@@ -144,15 +145,11 @@ class Block:
 
     def _change(self) -> Callable[[], None]:
         ambient = _compat.tracing.ambient_metadata()
-        for key in self._metadata:
-            ambient.pop(GRAD + key, None)
-            ambient.pop(REMAT + key, None)
-        ambient |= self._metadata
-        if active() is not None:  # Without the stage, nothing removes reserved entries.
-            ambient = note_removals(ambient) | self._derived
+        if active() is not None:  # Without the stage, nothing reads values that depend on the phase.
+            ambient = note_removals(ambient) | {k: merge_values(ambient.get(k), value) for k, value in self._entries.items()}
         else:
             _warn_of_no_stage(self._grad, self._remat)
-        ambient = {key: value for key, value in ambient.items() if value is not None}
+            ambient = {key: value for key, value in (ambient | self._metadata).items() if value is not None}
         previous = _compat.tracing.swap_ambient_metadata(ambient)
         return lambda: _compat.tracing.restore_ambient_metadata(previous)
 
@@ -171,12 +168,12 @@ def tag_value(value: Any, metadata: dict[str, Any]) -> dict[str, Any] | None:
     """
     if active() is None:
         return metadata
-    is_repeated = metadata.get(VALUE) == APPLIED
+    is_repeated = metadata.get(VALUE) == ValueTag.APPLIED
     entries = {key: entry for key, entry in metadata.items() if key != VALUE}
     if VALUE not in metadata:
         entries = with_policies(entries)
     is_tagged = tag_equations(value, entries, is_repeated=is_repeated)
-    return entries | {VALUE: APPLIED} if is_tagged and _compat.tracing.is_recorded_as_equation() else None
+    return entries | {VALUE: ValueTag.APPLIED} if is_tagged and _compat.tracing.is_recorded_as_equation() else None
 
 
 def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool = False) -> bool:
@@ -211,11 +208,9 @@ def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool 
             if one is context:
                 return result
         old = _compat.tracing.metadata_of(context)
-        own = {key_of(k) for k in old} if lack else set()
-        new = {k: v for k, v in metadata.items() if key_of(k) not in own}
+        new = {k: merge_values(old.get(k), v) for k, v in metadata.items() if not lack or k not in old}
         kept.difference_update(new)
-        old = {k: v for k, v in old.items() if key_of(k) not in new}
-        known.append((context, _compat.tracing.with_metadata(context, old | new)))
+        known.append((context, _compat.tracing.with_metadata(context, {**old, **new})))
         return known[-1][1]
 
     for equation in equations:
@@ -265,7 +260,7 @@ def find_dropped(module: Any) -> tuple[Dropped, ...]:
 
 def _drop(metadata: Mapping[str, Any], reason: str) -> None:
     frame = _compat.tracing.user_frame()
-    attrs = tuple((key, as_text(value)) for key, value in metadata.items() if key_of(key) == key)
+    attrs = tuple((key, text) for key, text in entries_in(metadata, Phase.FORWARD).items() if text is not None)
     drop = Dropped(attrs, frame and frame.file_name, frame.start_line if frame else 0)
     trace = _compat.tracing.name_trace()
     with _dropping:
@@ -315,7 +310,7 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
         entries[key] = text = as_text(value)
         check = keys.check if key.startswith("hlotag.") else keys.check_value
         check(key, text)
-    return entries | _derived_entries(entries, BY_KEY, None)
+    return _with_phases(entries, BY_KEY, None)
 
 
 def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -333,15 +328,13 @@ def as_grad(grad: Any, name: str = "grad") -> Grad:
     return grad
 
 
-def _derived_entries(metadata: Mapping[str, str | None], grad: Any, remat: Any) -> dict[str, Reserved]:
-    """The reserved entries with the tags of derived and of recomputed operations."""
+def _with_phases(metadata: Mapping[str, str | None], grad: Any, remat: Any) -> dict[str, str | Phased]:
+    """The entries of a tag, with the texts of derived and of recomputed operations."""
     attrs = {key: value for key, value in metadata.items() if value is not None}
     derived = keys.derive(attrs, as_grad(grad))
-    entries = {GRAD + key: Reserved(value) for key, value in derived.items() if value is None or value != attrs.get(key)}
-    if remat is not None:
-        # Keys that recomputed operations share with forward ones need an entry too: those of derived ones would win.
-        entries |= {REMAT + key: Reserved(value) for key, value in keys.derive(attrs, as_grad(remat, "remat")).items()}
-    return entries
+    rematted = derived if remat is None else derived | keys.derive(attrs, as_grad(remat, "remat"))
+    texts = {key: (attrs.get(key, ...), derived.get(key, ...), rematted.get(key, ...)) for key in {**attrs, **rematted}}
+    return dict.fromkeys(metadata, UNSET) | {key: make_value(*each) for key, each in texts.items()}
 
 
 @functools.cache

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hlotag import _compat
-from hlotag.tagging.marks import VALUE, Entries, Row, entries_in
+from hlotag.tagging.entries import VALUE, Entries, entries_in
+from hlotag.tagging.marks import Row
 from hlotag.tagging.matching import Applied, Path, RuleSet
 from hlotag.tagging.phases import BACKWARD_RULE, Derivation, Phase, is_turn
 
