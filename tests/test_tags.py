@@ -2,6 +2,7 @@
 """The tagging functions: what each form tags, precedence, values and warnings."""
 
 import warnings
+from collections import Counter
 
 import jax
 import jax.numpy as jnp
@@ -137,6 +138,39 @@ def test_grad_policies(staged, form, grad, expected, where):
     }[form]
     gradient = jax.value_and_grad(lambda x, w: (tagged(x, w) ** 2).sum(), (0, 1))
     assert values_of("dot_general", gradient) == ["f", expected, expected]
+
+
+@jax.custom_vjp
+def ruled(x):
+    return jnp.sin(x)
+
+
+ruled.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (jnp.cos(x) * ct,))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (jax.checkpoint(lambda x: jnp.tanh(jnp.tanh(x))), {"v", "r", "d"}),
+        (jax.grad(lambda x: jnp.sin(x) * jnp.tanh(x)), {"v", "d"}),
+        (ruled, {"v", "d"}),
+    ],
+    ids=["checkpoint", "gradient", "backward rule"],
+)
+def test_what_derives_within_a_tagged_loop_is_derived(staged, body, expected):
+    """A tag of a loop's value gives the operations in it what a block gives them that the loop is traced in."""
+    policies = {"grad": {"k": "d"}, "remat": {"k": "r"}}
+
+    def loop(x):
+        return lax.scan(lambda c, _: (body(c), None), x, None, length=2)[0]
+
+    def count(f):
+        ops = [op for op in ops_of(lower(jax.grad(f), 1.0)) if op.name.split(".")[1] in ("sine", "cosine", "tanh", "multiply")]
+        return Counter((op.name, op.entries["k"]) for op in ops)
+
+    by_value = count(lambda x: hlotag.tag(loop(x), {"k": "v"}, **policies))
+    assert by_value == count(hlotag.tagged({"k": "v"}, **policies)(loop))
+    assert {value for _, value in by_value} == expected
 
 
 # --- Values and keys ---------------------------------------------------------------------------------------------------------

@@ -47,17 +47,10 @@ class _Around:
     Attributes:
         metadata: The metadata of its context.
         phase: Its phase.
-        is_settled: Whether a backward rule of the user's is between it and the equations.
     """
 
     metadata: Mapping[str, Any]
     phase: Phase
-    is_settled: bool
-
-    def entries_in(self, phase: Phase) -> Entries:
-        """The entries that equations of a phase have of it."""
-        is_derived = self.is_settled and phase in (Phase.FORWARD, Phase.CUSTOM)
-        return entries_in(self.metadata, Phase.DERIVED if is_derived else phase)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +195,7 @@ class Walk:
             withheld = self._given_by_rules(equation, place)
         around = place.around
         if metadata := _compat.tracing.metadata_of(equation.ctx):
-            around = (self._around(metadata, place.derivation.phase, is_settled=False), *around)
+            around = (self._around(metadata, place.derivation.phase), *around)
         place = self._place(path, place.primal, withheld, place.derivation, around)
         copies = {id(jaxpr): self._copy(jaxpr, place) for jaxpr in inner}
         return copies if any(copies[id(jaxpr)] is not jaxpr for jaxpr in inner) else {}
@@ -240,18 +233,18 @@ class Walk:
         return self._marks[key]
 
     def _row_around(self, place: _Place) -> Row | None:
-        """The tags of the calls and loops around a place, if one gives other entries to the phase there than to its own."""
+        """The tags of the calls and loops around a place, if what autodiff derives in one has other entries than itself."""
         phase = place.derivation.phase
-        if all(each.entries_in(phase) == entries_in(each.metadata, each.phase) for each in place.around):
+        tags = [(entries_in(each.metadata, phase), entries_in(each.metadata, each.phase)) for each in place.around]
+        if phase in (Phase.FORWARD, Phase.CUSTOM) or all(here == its_own for here, its_own in tags):
             return None
         entries: Entries = {}
-        for each in place.around:
-            entries = each.entries_in(phase) | entries
+        for here, _ in tags:
+            entries = here | entries
         return Row(entries)
 
-    def _around(self, metadata: Mapping[str, Any], phase: Phase, *, is_settled: bool) -> _Around:
-        fields = metadata, phase, is_settled
-        return self._arounds.setdefault((frozenset(metadata.items()), phase, is_settled), _Around(*fields))
+    def _around(self, metadata: Mapping[str, Any], phase: Phase) -> _Around:
+        return self._arounds.setdefault((frozenset(metadata.items()), phase), _Around(metadata, phase))
 
     def _find_applied(self, place: _Place) -> tuple[Applied, ...]:
         if self.rules is None:
@@ -305,7 +298,8 @@ class Walk:
                 return place
             key: Any = id(place), turns
             if key not in self._ends:
-                self._ends[key] = self._turn(place, turns, Path(), None)
+                derivation = place.derivation.enter(turns)
+                self._ends[key] = self._place(place.path, None, place.withheld, derivation, place.around)
             return self._ends[key]
         primal = place.primal
         if self.rules.has_ops and primal is None:
@@ -320,14 +314,8 @@ class Walk:
                 path = self._enter(path, name)
             if names:
                 self.rules.note_scope(_compat.jaxprs.scope_of(each) or "" for each in names)
-            self._ends[key] = self._turn(place, turns, path, primal)
+            self._ends[key] = self._place(path, primal, place.withheld, place.derivation.enter(turns), place.around)
         return self._ends[key]
-
-    def _turn(self, place: _Place, turns: tuple[Any, ...], path: Path, primal: Any) -> _Place:
-        around = place.around
-        if BACKWARD_RULE in turns:
-            around = tuple(self._around(each.metadata, each.phase, is_settled=True) for each in around)
-        return self._place(path, primal, place.withheld, place.derivation.enter(turns), around)
 
     def _enter(self, path: Path, element: Any) -> Path:
         assert self.rules is not None
