@@ -25,9 +25,7 @@ struct NamePath {
 
   bool isDifferentiated() const { return transforms.find('j') != std::string::npos; }
   bool isTransposed() const { return transforms.find('t') != std::string::npos; }
-  int numTransposes() const {
-    return int(std::count(transforms.begin(), transforms.end(), 't'));
-  }
+  int numTransposes() const { return int(std::count(transforms.begin(), transforms.end(), 't')); }
 };
 
 /// Returns the phase of an operation: `backward`, `recomputed`, `forward`, or nothing outside of
