@@ -87,7 +87,9 @@ private:
 nb::list provenance(nb::handle pythonModule) {
   ir::Operation module = python::operationOf(pythonModule);
   ir::OpList operations(module);
-  analysis::Provenance provenance(operations);
+  ir::OpIds ids(module.context());
+  analysis::CallGraph calls(operations, ids);
+  analysis::Provenance provenance(ids, calls);
   nb::list result;
   for (const ir::OpList::Item &item : operations) {
     if (item.op == module)

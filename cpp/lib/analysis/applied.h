@@ -4,7 +4,7 @@
 // them?
 #pragma once
 
-#include "hlotag/ir/ir.h"
+#include "hlotag/analysis/call_graph.h"
 
 #include <vector>
 
@@ -12,6 +12,7 @@ namespace hlotag::analysis {
 
 /// Returns, by operation, whether it is in the body of such an operation, or in a function that
 /// only such bodies call. Linear in the operations.
-std::vector<bool> findApplied(const ir::OpList &operations, const ir::OpIds &ids);
+std::vector<bool> findApplied(const ir::OpList &operations, const ir::OpIds &ids,
+                              const CallGraph &calls);
 
 } // namespace hlotag::analysis

@@ -60,7 +60,8 @@ void peel(const Edges &to, const Edges &from, std::vector<bool> &isLeft) {
 
 class Checker {
 public:
-  Checker(const ir::OpList &operations, const ir::OpIds &ids) : ids_(ids), graph_(operations, ids) {
+  Checker(const ir::OpList &operations, const ir::OpIds &ids, const CallGraph &calls)
+      : ids_(ids), graph_(calls) {
     for (const ir::OpList::Item &item : operations)
       if (groupOf(item.op, kSchedulingGroup) || groupOf(item.op, kCollectiveGroup))
         members_.push_back(item.op);
@@ -257,7 +258,7 @@ private:
   }
 
   const ir::OpIds &ids_;
-  CallGraph graph_;
+  const CallGraph &graph_;
   std::vector<Operation> members_;
   size_t numInlined_ = 0;
   std::vector<Operation> ops_;
@@ -267,9 +268,9 @@ private:
 
 } // namespace
 
-std::optional<std::vector<GroupConflict>> findGroupConflicts(const ir::OpList &operations,
-                                                             const ir::OpIds &ids) {
-  Checker checker(operations, ids);
+std::optional<std::vector<GroupConflict>>
+findGroupConflicts(const ir::OpList &operations, const ir::OpIds &ids, const CallGraph &calls) {
+  Checker checker(operations, ids, calls);
   return checker.run() ? std::optional(std::move(checker.conflicts)) : std::nullopt;
 }
 

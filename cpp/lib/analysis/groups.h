@@ -3,7 +3,7 @@
 // Which operations does XLA schedule or launch as one group, and which groups does it refuse?
 #pragma once
 
-#include "hlotag/ir/ir.h"
+#include "hlotag/analysis/call_graph.h"
 
 #include <optional>
 #include <string>
@@ -28,7 +28,7 @@ struct GroupConflict {
 ///   depend on each other, those of a collective group may not.
 /// - An order: only some members of a scheduling group have
 ///   `keep_original_sequence_order_in_group`.
-std::optional<std::vector<GroupConflict>> findGroupConflicts(const ir::OpList &operations,
-                                                             const ir::OpIds &ids);
+std::optional<std::vector<GroupConflict>>
+findGroupConflicts(const ir::OpList &operations, const ir::OpIds &ids, const CallGraph &calls);
 
 } // namespace hlotag::analysis

@@ -9,8 +9,7 @@ namespace hlotag::analysis {
 
 using namespace ir;
 
-Provenance::Provenance(const OpList &operations)
-    : ids_(operations[0].op.context()), calls_(operations, ids_) {
+Provenance::Provenance(const OpIds &ids, const CallGraph &calls) : ids_(ids), calls_(calls) {
   *contextByParent_.insert(nullptr).first = {&origins_.emplace_back()}; // around the module
   std::vector<size_t> order = calls_.calleesFirst();
   for (auto f = order.rbegin(); f != order.rend(); ++f) {

@@ -10,10 +10,16 @@ PassContext::PassContext(ir::Operation module, ir::DiagnosticScope &diagnostics,
 
 const ir::OpList &PassContext::operations() {
   if (!operations_ || insertionsAtList_ != rewriter_.numInsertions()) {
+    calls_.reset();
     operations_.emplace(module_);
     insertionsAtList_ = rewriter_.numInsertions();
   }
   return *operations_;
+}
+
+const analysis::CallGraph &PassContext::calls() {
+  const ir::OpList &list = operations();
+  return calls_ ? *calls_ : calls_.emplace(list, ids_);
 }
 
 void PassContext::emitError(ir::Location location, const std::string &message) {

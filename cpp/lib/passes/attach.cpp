@@ -111,7 +111,7 @@ private:
   }
 
   analysis::Provenance &findOrigins() {
-    provenance_ = std::make_unique<analysis::Provenance>(ctx_.operations());
+    provenance_ = std::make_unique<analysis::Provenance>(ctx_.ids(), ctx_.calls());
     scopes_ = std::make_unique<analysis::ScopeMatches>(provenance_->paths());
     return *provenance_;
   }

@@ -78,8 +78,7 @@ private:
 class Propagator {
 public:
   Propagator(PassContext &ctx, size_t maxClones)
-      : ctx_(ctx), graph_(ctx.operations(), ctx.ids()), specializer_(ctx, graph_),
-        maxClones_(maxClones) {}
+      : ctx_(ctx), graph_(ctx.calls()), specializer_(ctx, graph_), maxClones_(maxClones) {}
 
   void run() {
     summarize();
@@ -186,7 +185,7 @@ private:
   }
 
   PassContext &ctx_;
-  CallGraph graph_;
+  const CallGraph &graph_;
   transforms::Specializer<DictionaryAttr> specializer_;
   size_t maxClones_;
   std::vector<Site> sites_;        // by call site

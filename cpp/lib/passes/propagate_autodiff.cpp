@@ -286,7 +286,7 @@ private:
 };
 
 Expressions::Expressions(PassContext &ctx, const ir::OpList &operations)
-    : ctx_(ctx), ids_(ctx.ids()), provenance_(operations) {
+    : ctx_(ctx), ids_(ctx.ids()), provenance_(ctx.ids(), ctx.calls()) {
   std::vector<Operation> forward;
   ir::PointerMap<Operation> atLocation; // an operation there that has entries
   for (size_t i = 1; i < operations.size();) {

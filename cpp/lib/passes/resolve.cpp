@@ -180,7 +180,7 @@ public:
 
   void run() {
     const ir::OpList &operations = ctx_.operations();
-    std::vector<bool> isApplied = analysis::findApplied(operations, ctx_.ids());
+    std::vector<bool> isApplied = analysis::findApplied(operations, ctx_.ids(), ctx_.calls());
     std::vector<Computation> around(1);
     for (size_t i = 0; i < operations.size(); ++i) {
       while (around.back().end <= i)

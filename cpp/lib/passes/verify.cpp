@@ -92,7 +92,7 @@ private:
   }
 
   void checkGroups() {
-    auto conflicts = analysis::findGroupConflicts(ctx_.operations(), ctx_.ids());
+    auto conflicts = analysis::findGroupConflicts(ctx_.operations(), ctx_.ids(), ctx_.calls());
     if (!conflicts)
       return ctx_.emitRemark(ctx_.module(),
                              "groups were not checked: with calls inlined, there are "

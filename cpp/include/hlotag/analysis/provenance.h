@@ -37,7 +37,8 @@ struct Origin {
 /// origin is true for every call.
 class Provenance {
 public:
-  explicit Provenance(const ir::OpList &operations);
+  /// `calls` must live as long.
+  Provenance(const ir::OpIds &ids, const CallGraph &calls);
   Provenance(const Provenance &) = delete;
   Provenance &operator=(const Provenance &) = delete;
 
@@ -91,7 +92,7 @@ private:
   Origin originOfCallers(size_t function);
 
   ir::OpIds ids_;
-  CallGraph calls_;
+  const CallGraph &calls_;
   Paths paths_;
 
   std::deque<Named> names_;

@@ -3,6 +3,7 @@
 // What is a pass, and what does it see of a run? `passes/strip.cpp` is a short one.
 #pragma once
 
+#include "hlotag/analysis/call_graph.h"
 #include "hlotag/ir/ir.h"
 #include "hlotag/pass/option.h"
 
@@ -37,6 +38,8 @@ public:
 
   /// The module and its operations. Valid until an operation is inserted or moved.
   const ir::OpList &operations();
+  /// Which functions call which. Valid as long as `operations()`.
+  const analysis::CallGraph &calls();
 
   /// Reports an error through MLIR, which makes the pass fail.
   void emitError(ir::Location location, const std::string &message);
@@ -60,7 +63,8 @@ private:
   ir::TagWriter tags_;
   ir::OpIds ids_;
   std::optional<ir::OpList> operations_;
-  size_t insertionsAtList_ = 0; // the rewriter's count when `operations_` was made
+  std::optional<analysis::CallGraph> calls_; // of `operations_`
+  size_t insertionsAtList_ = 0;              // the rewriter's count when `operations_` was made
   size_t numErrors_ = 0;
 };
 
