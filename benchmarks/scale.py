@@ -38,7 +38,7 @@ CASES = {
     "hlotag-propagate": ("hlotag-resolve", "hlotag-propagate"),
     "hlotag-propagate-autodiff": ("hlotag-resolve," + attach(RULES), "hlotag-propagate-autodiff"),
     "hlotag-strip": ("hlotag-resolve", "hlotag-strip"),
-    "hlotag-verify": ("hlotag-resolve," + attach(RULES), "hlotag-verify"),
+    "hlotag-finalize": ("hlotag-resolve," + attach(RULES), "hlotag-finalize"),
     "default pipeline": ("", hlotag.DEFAULT_PIPELINE),
 }
 

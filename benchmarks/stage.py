@@ -143,7 +143,7 @@ def compiling(layers: int, repeat: int, clock: Clock = time.process_time) -> tup
 
     The last two are the first times the median ratio of neighbours: the machine's speed drifts by more than they differ.
     """
-    variants = (("hlotag-strip", False), ("hlotag-verify", False), ("hlotag-verify", True))
+    variants = (("hlotag-strip", False), ("hlotag-finalize", False), ("hlotag-finalize", True))
 
     def once(last: str, hlo: bool) -> float:
         with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},{last}", hlo=hlo):

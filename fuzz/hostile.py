@@ -28,7 +28,7 @@ from record import Outcome, record
 TYPE = "tensor<f32>"
 TAG = '{mhlo.frontend_attributes = {k = "v"}}'
 RULES = 'hlotag-attach{rules=\'[{op = "sine", attrs = {k = "v"}}, {scope = "a", attrs = {l = "w"}}]\'}'
-EVERYTHING = f"hlotag-resolve,{RULES},hlotag-propagate-autodiff,hlotag-propagate,hlotag-verify"
+EVERYTHING = f"hlotag-resolve,{RULES},hlotag-propagate-autodiff,hlotag-propagate,hlotag-finalize"
 QUADRATIC = 10.0
 """Four times the size may take this many times as long: 4 is linear, 16 the square."""
 
@@ -228,7 +228,7 @@ def run(name: str, size: int, *, verify: bool = True) -> dict[str, Any]:
     from hlotag.mlir.modules import new_context, parse_module
 
     case = CASES[name]
-    pipeline = case.pipeline or ",".join([RULES, *["hlotag-propagate"] * size, "hlotag-verify"])
+    pipeline = case.pipeline or ",".join([RULES, *["hlotag-propagate"] * size, "hlotag-finalize"])
     hlotag.run_passes("module {}", EVERYTHING)
     with new_context():
         source = case.build(size)

@@ -30,8 +30,8 @@ PASSES = (
     "hlotag-propagate-autodiff",
     "hlotag-propagate-autodiff",
     "hlotag-strip{keys=k*}",
-    "hlotag-verify",
-    "hlotag-resolve,hlotag-propagate-autodiff,hlotag-propagate,hlotag-verify",
+    "hlotag-finalize",
+    "hlotag-resolve,hlotag-propagate-autodiff,hlotag-propagate,hlotag-finalize",
 )
 KEYS = ("k", "l", "MUST_FUSE", "_scheduling_group_id", "inlineable", "hlotag.grad.k", "xla.sdy.sharding", "")
 VALUES = ('"v"', '"w"', '"1"', '""', '["hlotag.unset"]', "true", "7 : i32")
@@ -173,7 +173,7 @@ def check(text: str, pipeline: str) -> str:
             return f"the result is not valid: {error}"
         run_and_report(module, pipeline)
         # A pipeline takes its marks and notes out at the end, and begins without them the next time.
-        forgets = "hlotag-verify" in pipeline or "hlotag.unset" in before
+        forgets = "hlotag-finalize" in pipeline or "hlotag.unset" in before
         return "" if full(module) == after or forgets else "running again changes something"
 
 

@@ -41,12 +41,12 @@ const std::vector<Steps> &pipelines() {
       {{"hlotag-attach", {{"rules", rules}}}},
       {{"hlotag-strip"}},
       {{"hlotag-strip", {{"keys", Strings{"k*", "MUST_FUSE"}}}}},
-      {{"hlotag-verify"}},
+      {{"hlotag-finalize"}},
       {{"hlotag-resolve"},
        {"hlotag-attach", {{"rules", anyOfA}}},
        {"hlotag-propagate-autodiff"},
        {"hlotag-propagate"},
-       {"hlotag-verify"}},
+       {"hlotag-finalize"}},
   };
   return all;
 }

@@ -34,7 +34,7 @@ w = {"a": np.ones((4, 4), np.float32), "b": np.ones((4, 4), np.float32)}
 lowered = jax.jit(jax.value_and_grad(loss)).lower(w, np.ones((4, 4), np.float32))
 sys.stdout.write(lowered.as_text(debug_info=True))
 hlotag.disable()
-passes = "hlotag-propagate-autodiff,hlotag-propagate,hlotag-verify"
+passes = "hlotag-propagate-autodiff,hlotag-propagate,hlotag-finalize"
 untagged = jax.jit(jax.value_and_grad(loss)).lower(w, np.ones((4, 4), np.float32)).as_text(debug_info=True)
 with ThreadPoolExecutor(1 + int(os.environ["PYTHONHASHSEED"]) % 3) as pool:
     print(*pool.map(lambda _: hlotag.run_passes(untagged, f"{attach(rules)},{passes}", debug_origins=True), range(3)))

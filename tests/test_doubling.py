@@ -67,7 +67,7 @@ PASSES = {
     "hlotag-propagate-autodiff": (ATTACHED, "hlotag-propagate-autodiff"),
     "hlotag-propagate": (ATTACHED, "hlotag-propagate"),
     "hlotag-strip": (ATTACHED, "hlotag-strip"),
-    "hlotag-verify": (ATTACHED, "hlotag-verify"),
+    "hlotag-finalize": (ATTACHED, "hlotag-finalize"),
 }
 
 
@@ -157,7 +157,7 @@ def test_hlo_stage(step, shape, size):
     for n in (size, 4 * size):
         with new_context():
             module = parse_module(SHAPES[shape][0](n).replace("@f0(", "@main("))
-            hlotag.run_passes(module, "hlotag-resolve,hlotag-verify", verify=False)
+            hlotag.run_passes(module, "hlotag-resolve,hlotag-finalize", verify=False)
             program = Origins(module).program
             data = module_to_computation(to_bytecode(module), tuple_args=False).as_serialized_hlo_module_proto()
             modules[n] = program, data

@@ -171,7 +171,7 @@ def names(directory):
 
 def test_dumps_are_made_before_and_after_each_change(tmp_path):
     f = program()
-    pipeline = "hlotag-resolve,hlotag-strip{keys=absent},hlotag-attach,cse,hlotag-verify"
+    pipeline = "hlotag-resolve,hlotag-strip{keys=absent},hlotag-attach,cse,hlotag-finalize"
     with hlotag.stage(pipeline), hlotag.dump_to(tmp_path / "made"):
         result = f.lower(X).as_text(debug_info=True)
     found = names(tmp_path / "made")
@@ -206,10 +206,10 @@ def test_dumps_end_with_their_block(tmp_path):
 
 
 def test_dumps_of_a_pipeline_that_fails_show_how_far_it_came(tmp_path):
-    with hlotag.stage("cse,hlotag-verify"), hlotag.dump_to(tmp_path), pytest.raises(hlotag.PassError):
+    with hlotag.stage("cse,hlotag-finalize"), hlotag.dump_to(tmp_path), pytest.raises(hlotag.PassError):
         program().lower(X)
     assert [name.split("_step_")[1] for name in names(tmp_path)] == ["00_before.mlir", "01_cse.mlir"]
-    with hlotag.stage("cse,hlotag-verify", on_error="warn"), hlotag.dump_to(tmp_path), pytest.warns(hlotag.PassFailedWarning):
+    with hlotag.stage("cse,hlotag-finalize", on_error="warn"), hlotag.dump_to(tmp_path), pytest.warns(hlotag.PassFailedWarning):
         assert TAGGED in program().lower(X).as_text()
 
 

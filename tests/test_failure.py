@@ -43,7 +43,7 @@ def program():
 
 # XLA refuses the value that the rule gives to the sine.
 RULES = r"[{op = \"sine\", source = \"test_failure.py:%d\", attrs = {_scheduling_group_id = \"x\"}}]"
-FAILING = f'hlotag-resolve,cse,hlotag-attach{{rules="{RULES % line_of("jnp.sin(x), {")}"}},hlotag-verify'
+FAILING = f'hlotag-resolve,cse,hlotag-attach{{rules="{RULES % line_of("jnp.sin(x), {")}"}},hlotag-finalize'
 
 
 def located(lowered_or_module):
@@ -85,7 +85,7 @@ def replay(error, capfd):
 
 def test_an_error_names_pass_operation_and_line(capfd):
     error, line = failure(), line_of('jnp.sin(x), {"k"')
-    assert error.pass_name == "hlotag-verify"
+    assert error.pass_name == "hlotag-finalize"
     assert [(d.file, d.line) for d in error.diagnostics if "'stablehlo.sine'" in d.message] == [(__file__, line)]
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error) and again.reproducer == error.reproducer
@@ -130,7 +130,7 @@ def test_a_program_that_fails_again_leaves_one_file(reproducers):
 def test_rules_with_quotes_survive_the_command(capfd):
     f = program()
     rules = [Rule({"k": 'it\'s "5" $HOME'}, op="cosine")]
-    with pytest.raises(hlotag.PassError) as raised, hlotag.stage("hlotag-attach,hlotag-verify", rules):
+    with pytest.raises(hlotag.PassError) as raised, hlotag.stage("hlotag-attach,hlotag-finalize", rules):
         f(X)
     replay(raised.value, capfd)
 
@@ -147,7 +147,7 @@ def test_without_the_variable_it_is_in_a_directory_of_the_users(monkeypatch, tmp
 def test_no_file_can_be_written(monkeypatch, tmp_path):
     monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", f"{__file__}/below")
     error = failure()
-    assert error.pass_name == "hlotag-verify" and error.reproducer == ""
+    assert error.pass_name == "hlotag-finalize" and error.reproducer == ""
     assert "HLOTAG_REPRODUCER_DIR" in str(error) and "hlotag-opt" not in str(error)
 
 
@@ -171,7 +171,7 @@ def test_on_error_warn_goes_on_with_the_programs_own_tags():
             module = lowered(f)
         with warnings.catch_warnings(action="error"):
             np.testing.assert_array_equal(f(X), expected)  # Lowered once, so warned of once.
-    assert len(caught) == 1 and "hlotag-verify" in str(caught[0].message) and "hlotag-opt" in str(caught[0].message)
+    assert len(caught) == 1 and "hlotag-finalize" in str(caught[0].message) and "hlotag-opt" in str(caught[0].message)
     text = text_of(module)
     assert "hlotag" not in text.replace(__file__, "") and "\\01" not in text
     with hlotag.stage("hlotag-resolve"):

@@ -167,5 +167,5 @@ def test_a_module_whose_name_is_no_utf8_can_be_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
     with new_context(), warnings.catch_warnings():
         module = parse_module('module @"\\FF\\FE" {}')
-        error = with_reproducer(PassError("hlotag-verify"), module, "hlotag-verify")
+        error = with_reproducer(PassError("hlotag-finalize"), module, "hlotag-finalize")
     assert Path(error.reproducer).read_text().startswith("module")

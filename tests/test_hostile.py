@@ -103,7 +103,7 @@ def test_a_fifo_is_read(tmp_path, capfd):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(opt_main, [str(fifo), "--hlotag-verify"])
+        done = pool.submit(opt_main, [str(fifo), "--hlotag-finalize"])
         fifo.write_text(MODULE)
         assert done.result(timeout=120) == 0
     assert "func.func @f" in capfd.readouterr().out

@@ -280,9 +280,9 @@ def test_a_registered_key(registry):
 def test_the_last_pass_knows_the_values_of_registered_keys(registry):
     hlotag.register_key("my_kind", values=["a", "b"])
     module = 'func.func @f() attributes {{mhlo.frontend_attributes = {{my_kind = "{}"}}}} {{ return }}'
-    assert "my_kind" in hlotag.run_passes(module.format("a"), "hlotag-verify")
+    assert "my_kind" in hlotag.run_passes(module.format("a"), "hlotag-finalize")
     with pytest.raises(hlotag.PassError, match=r"legal values: a, b\. With this one XLA would ignore it"):
-        hlotag.run_passes(module.format("c"), "hlotag-verify")
+        hlotag.run_passes(module.format("c"), "hlotag-finalize")
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,9 @@ def test_forks_and_interrupts_while_connecting(run_python: RunPython, code: str,
 def test_pass_error_reads_well() -> None:
     note = errors.Diagnostic("note", "set here", "y.py:2:1")
     diagnostic = errors.Diagnostic("error", "entry 'k' is no string", "x.py:1:1", notes=(note,))
-    error = errors.PassError("hlotag-verify", [diagnostic], "Fix it.")
+    error = errors.PassError("hlotag-finalize", [diagnostic], "Fix it.")
     assert str(error).splitlines() == [
-        "pass 'hlotag-verify' failed",
+        "pass 'hlotag-finalize' failed",
         "  x.py:1:1: error: entry 'k' is no string",
         "    y.py:2:1: note: set here",
         "Fix it.",

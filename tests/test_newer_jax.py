@@ -60,7 +60,7 @@ def passes_and_dumps_work(hlotag):
     from hlotag.audits.dumps import audit_dumps
     from hlotag.passes.rules import attach
 
-    rules = attach([hlotag.Rule({"k": "v"}, op="sine")]) + ",hlotag-verify"
+    rules = attach([hlotag.Rule({"k": "v"}, op="sine")]) + ",hlotag-finalize"
     assert 'k = "v"' in str(hlotag.run_passes(MODULE, rules))
     assert [tag.value for tag in audit_dumps(Path(".")).tags] == ["v"]
 

@@ -101,7 +101,7 @@ def test_what_is_read_is_written(text):
         *[("hlotag-sample{flag=yes}", "type bool"), ("hlotag-sample{seeds=some}", r"type all\|attached")],
         *[("hlotag-sample{ratio=x}", "type float"), ("hlotag-sample{keys=a,,b}", "list of strings")],
         *[("hlotag-sample{text}", "needs a value of type string"), ("hlotag-sample{=1}", "unknown option ''")],
-        ("hlotag-propagate-regions", "the pass 'hlotag-propagate-regions' is a part of 'hlotag-propagate' now"),
+        ("hlotag-propagate-regions", "the pass 'hlotag-propagate-regions' is now 'hlotag-propagate'"),
         ("cse,hlotag-sampel", "unknown pass 'hlotag-sampel'; did you mean hlotag-sample\\?, in the pipeline 'cse,hlotag-sampel'"),
         (
             "hlotag-sample{nope=1}",

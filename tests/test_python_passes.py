@@ -98,7 +98,7 @@ def _forget():
 
 def test_mixes_with_passes_in_cpp_and_of_jaxlib():
     """Passes in C++ look once which operations there are; a Python pass may change both."""
-    result = hlotag.run_passes(MODULE, "hlotag-strip{keys=a},label-ops{op=stablehlo.cosine},erase-dead,cse,hlotag-verify")
+    result = hlotag.run_passes(MODULE, "hlotag-strip{keys=a},label-ops{op=stablehlo.cosine},erase-dead,cse,hlotag-finalize")
     assert "cosine" not in result and '{b = "2"}' in result
     assert "frontend_attributes" not in hlotag.run_passes(MODULE, ["label-ops{label=x}", "hlotag-strip{keys=l*}", "canonicalize"])
 
@@ -107,7 +107,7 @@ def test_mixes_with_passes_in_cpp_and_of_jaxlib():
         erase_dead(module)
         operations(module, "stablehlo.sine")[0].attributes["hlotag.derived"] = ir.DictAttr.get({"a": ir.StringAttr.get("1")})
 
-    result = hlotag.run_passes(MODULE, "hlotag-verify,put-derived,hlotag-verify")
+    result = hlotag.run_passes(MODULE, "hlotag-finalize,put-derived,hlotag-finalize")
     assert "hlotag.derived" not in result and "cosine" not in result
 
 
@@ -133,7 +133,7 @@ def test_a_failure_undoes_the_whole_pipeline(before):
         module = parse_module(MODULE)
         text = module.operation.get_asm(enable_debug_info=True)
         with pytest.raises(hlotag.PassError, match=r"pass 'fail-late' failed\n.*error: .*Unlucky: after a change") as caught:
-            hlotag.run_passes(module, before + "fail-late,hlotag-verify")
+            hlotag.run_passes(module, before + "fail-late,hlotag-finalize")
         assert module.operation.get_asm(enable_debug_info=True) == text
         error, cause = caught.value, caught.value.__cause__
         assert error.pass_name == pickle.loads(pickle.dumps(error)).pass_name == "fail-late" and isinstance(cause, Unlucky)

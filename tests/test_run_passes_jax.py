@@ -57,7 +57,7 @@ def test_lowered_keeps_locations(lowered):
         return re.sub(r":0 to :\d+", ":0", text)  # which MLIR's bytecode forgets
 
     assert "dot_general" in full_text(lowered)
-    assert full_text(hlotag.run_passes(lowered, "hlotag-verify")) == full_text(lowered)
+    assert full_text(hlotag.run_passes(lowered, "hlotag-finalize")) == full_text(lowered)
 
 
 def test_run_passes_leaves_its_lowered_and_the_cache_alone(arguments, lowered):
@@ -106,7 +106,7 @@ def test_export_with(kind, arguments):
     changed = export.deserialize(hlotag.run_passes(exported, TAG).serialize())
     assert tagged_dots(changed.mlir_module())
     np.testing.assert_array_equal(jax.jit(changed.call)(*arguments), jax.jit(exported.call)(*arguments))
-    assert hlotag.run_passes(exported, "hlotag-verify").mlir_module() == exported.mlir_module()
+    assert hlotag.run_passes(exported, "hlotag-finalize").mlir_module() == exported.mlir_module()
 
 
 def test_gradient_of_an_export_goes_through_the_passes(arguments):

@@ -81,6 +81,9 @@ def check(said, real, least):
     assert least * said <= real <= 1.01 * said, (said, real)
 
 
+@pytest.mark.xfail(
+    jax.__version_info__ < (0, 11), reason="XLA for CPU merges what a checkpoint computes again, outside of loops", strict=True
+)
 @pytest.mark.parametrize("block", [sine, mlp, norm, attention, chain, deep], ids=lambda block: block.__name__)
 def test_frees_at_most_what_was_said_and_not_far_less(block):
     args = [jnp.ones((WIDTH, WIDTH))] * LAYERS, jnp.ones((ROWS, WIDTH))

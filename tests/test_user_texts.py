@@ -89,7 +89,7 @@ def test_escape_sequences_of_a_module_reach_no_terminal():
     with pytest.warns(hlotag.TagDroppedWarning, match=r"\\x1b\[2J.*\\1B\[31m") as caught:
         hlotag.run_passes(text)
     with pytest.raises(hlotag.PassError) as failed:
-        hlotag.run_passes(text, "hlotag-verify")
+        hlotag.run_passes(text, "hlotag-finalize")
     with pytest.raises(hlotag.ParseError) as refused:
         hlotag.run_passes("func.func @f() attributes {a = \x1b}")
     assert not any("\x1b" in str(said) for said in (caught[0].message, failed.value, refused.value))
@@ -113,7 +113,7 @@ def test_warnings_point_at_lines_of_the_user(monkeypatch, set_xla_metadata):
             lower(scheduled)
             lower(lambda x: set_xla_metadata(x, k="v") + 1)
             before.lower()
-            hlotag.enable(f"{hlotag.DEFAULT_PIPELINE},hlotag-verify", on_error="warn")
+            hlotag.enable(f"{hlotag.DEFAULT_PIPELINE},hlotag-finalize", on_error="warn")
             run = staging.run_or_raise  # The first run fails, and the second one is of the program's own tags.
             monkeypatch.setattr(staging, "run_or_raise", Mock(side_effect=[hlotag.PassError("p", []), []]))
             lower(lambda x: jnp.sin(x))

@@ -8,18 +8,18 @@ using namespace hlotag;
 TEST(passes_have_the_values_that_were_given) {
   auto pass = passes::makePass("hlotag-propagate", {{"max-clones", int64_t{3}}});
   CHECK(pass->findOption("max-clones")->value() == pass::OptionValue(int64_t{3}));
-  pass = passes::makePass("hlotag-verify");
+  pass = passes::makePass("hlotag-finalize");
   CHECK(pass->findOption("on-mistake")->value() == pass::OptionValue(std::string("error")));
 }
 
 TEST(values_of_another_type_are_refused) {
   using passes::makePass;
   CHECK_THROWS(makePass("hlotag-absent"), std::invalid_argument, "unknown pass");
-  CHECK_THROWS(makePass("hlotag-verify", {{"on-mistake", std::string("some")}}),
+  CHECK_THROWS(makePass("hlotag-finalize", {{"on-mistake", std::string("some")}}),
                std::invalid_argument, "no option 'on-mistake' of this type");
   CHECK_THROWS(makePass("hlotag-propagate", {{"max-clones", std::string("1")}}),
                std::invalid_argument, "max-clones");
-  CHECK_THROWS(makePass("hlotag-verify", {{"nope", int64_t{1}}}), std::invalid_argument, "nope");
+  CHECK_THROWS(makePass("hlotag-finalize", {{"nope", int64_t{1}}}), std::invalid_argument, "nope");
 }
 
 TEST(values_are_read_from_texts) {

@@ -26,7 +26,7 @@ rules = [
 ]
 lowered = jax.jit(jax.grad(loss)).lower(jnp.ones((3, 4, 4)), jnp.ones((2, 4)))
 module = lowered.compiler_ir()
-hlotag.run_passes(module, [attach(rules), "hlotag-verify"])
+hlotag.run_passes(module, [attach(rules), "hlotag-finalize"])
 print(module)
 
 # CHECK-LABEL: module @jit_loss

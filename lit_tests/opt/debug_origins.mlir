@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where entries come from, for each pass that adds some. Without --debug-origins nobody says so.
-// RUN: hlotag-opt %s --split-input-file --debug-origins --mlir-print-local-scope --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
+// RUN: hlotag-opt %s --split-input-file --debug-origins --mlir-print-local-scope --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate,hlotag-propagate-autodiff,hlotag-finalize' | FileCheck %s
 // A second run finds nothing to do.
-// RUN: hlotag-opt %s --split-input-file --debug-origins --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate,hlotag-propagate-autodiff,hlotag-verify,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate,hlotag-propagate-autodiff,hlotag-verify' | FileCheck %s
-// RUN: hlotag-opt %s --split-input-file --hlotag-resolve --hlotag-propagate --hlotag-propagate-autodiff --hlotag-verify | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
+// RUN: hlotag-opt %s --split-input-file --debug-origins --pass-pipeline='hlotag-resolve,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate,hlotag-propagate-autodiff,hlotag-finalize,hlotag-attach{rules="[{op = \"sine\", attrs = {r = \"1\", s = \"1\"}}, {op = \"s*ne\", attrs = {s = \"2\"}}]"},hlotag-propagate,hlotag-propagate-autodiff,hlotag-finalize' | FileCheck %s
+// RUN: hlotag-opt %s --split-input-file --hlotag-resolve --hlotag-propagate --hlotag-propagate-autodiff --hlotag-finalize | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
 // Records go with their entries, also when nothing is recorded.
 // RUN: hlotag-opt %s --split-input-file --debug-origins --hlotag-resolve --hlotag-propagate -o %t
 // RUN: hlotag-opt %t --split-input-file --hlotag-strip | FileCheck %s --check-prefix=OFF --implicit-check-not=hlotag.origins
@@ -18,7 +18,7 @@ module @resolve attributes {hlotag.tags = [{entries = {k = "v", l = "v"}}, {entr
     // STRIPPED: stablehlo.abs %arg0 {hlotag.origins = {l = {{.*}}}, mhlo.frontend_attributes = {l = "v"}}
     %0 = stablehlo.abs %x : tensor<f32> loc("jit(f)/jvp(\01hlotag#0\01)/abs")
     // CHECK: stablehlo.negate %0 {hlotag.origins = {k = {pass = "hlotag-resolve", step = "tag of the program"}}, mhlo.frontend_attributes = {k = "w"}}
-    // What a tag takes away is an entry until hlotag-verify.
+    // What a tag takes away is an entry until hlotag-finalize.
     // STRIPPED: stablehlo.negate %0 {hlotag.origins = {l = {{.*}}}, mhlo.frontend_attributes = {l = ["hlotag.unset"]}}
     %1 = stablehlo.negate %0 : tensor<f32> loc("jit(f)/transpose(jvp(\01hlotag#1\01))/neg")
     return %1 : tensor<f32>

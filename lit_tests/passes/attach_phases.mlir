@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that both phases call: the backward pass gets a copy where a rule gives it other entries.
-// RUN: hlotag-opt %s --hlotag-attach='rules="[{op = \"sine\", attrs = {k = \"f\"}, grad = {k = \"b\"}}, {op = \"tanh\", attrs = {l = \"v\"}}]"' --hlotag-verify | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-attach='rules="[{op = \"sine\", attrs = {k = \"f\"}, grad = {k = \"b\"}}, {op = \"tanh\", attrs = {l = \"v\"}}]"' --hlotag-finalize | FileCheck %s --implicit-check-not=frontend_attributes
 // A second run finds nothing to do.
-// RUN: hlotag-opt %s --hlotag-attach='rules="[{op = \"sine\", attrs = {k = \"f\"}, grad = {k = \"b\"}}, {op = \"tanh\", attrs = {l = \"v\"}}]"' --hlotag-attach='rules="[{op = \"sine\", attrs = {k = \"f\"}, grad = {k = \"b\"}}, {op = \"tanh\", attrs = {l = \"v\"}}]"' --hlotag-verify | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-attach='rules="[{op = \"sine\", attrs = {k = \"f\"}, grad = {k = \"b\"}}, {op = \"tanh\", attrs = {l = \"v\"}}]"' --hlotag-attach='rules="[{op = \"sine\", attrs = {k = \"f\"}, grad = {k = \"b\"}}, {op = \"tanh\", attrs = {l = \"v\"}}]"' --hlotag-finalize | FileCheck %s --implicit-check-not=frontend_attributes
 
 module {
   // CHECK-LABEL: func.func public @main

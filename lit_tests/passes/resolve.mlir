@@ -47,7 +47,7 @@ module @nested attributes {hlotag.tags = [
     // What the operation has wins over both.
     // CHECK-NEXT: %[[V2:.*]] = stablehlo.tanh %[[V1]] {mhlo.frontend_attributes = {a = "own", b = "outer", z = "own"}} : tensor<f32> loc("tanh")
     %2 = stablehlo.tanh %1 {mhlo.frontend_attributes = {a = "own", z = "own"}} : tensor<f32> loc("\01hlotag#0\01/tanh")
-    // A key that was taken away has its entry until hlotag-verify, also against an outer mark.
+    // A key that was taken away has its entry until hlotag-finalize, also against an outer mark.
     // CHECK-NEXT: %[[V3:.*]] = stablehlo.abs %[[V2]] {mhlo.frontend_attributes = {a = ["hlotag.unset"], b = "outer", c = ["hlotag.unset"]}} : tensor<f32> loc("transpose()/abs")
     %3 = stablehlo.abs %2 : tensor<f32> loc("transpose(\01hlotag#0\01\01hlotag#2\01)/abs")
     // CHECK-NEXT: return %[[V3]] : tensor<f32> loc({{"-":[0-9:]+}})

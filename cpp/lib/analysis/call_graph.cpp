@@ -49,7 +49,7 @@ void CallGraph::addBody(size_t function, const ir::OpList &operations, const ir:
       continue;
     auto [facts, callees] = ids.rowOf(name);
     if (callees)
-      addCalls({op, function, kNone, i - start, 0}, op.attr(callees.str()));
+      addCalls({op, function, kNoFunction, i - start, 0}, op.attr(callees.str()));
     if (facts & ir::kRefers) // Reading all attributes is slow.
       addReferences(op, callees);
   }
@@ -61,7 +61,7 @@ void CallGraph::addCalls(const CallSite &site, Attribute callees) {
     added.callee = resolve(symbol);
     added.index = index;
     functions_[site.caller].calls.push_back(callSites_.size());
-    if (added.callee != kNone)
+    if (added.callee != kNoFunction)
       functions_[added.callee].callers.push_back(callSites_.size());
     callSites_.push_back(added);
   };
@@ -81,7 +81,7 @@ void CallGraph::addReferences(Operation op, Identifier calleeAttr) {
     Attribute attr = pending.back();
     pending.pop_back();
     if (ir::isa<ir::FlatSymbolRefAttr>(attr)) {
-      if (size_t function = resolve(attr); function != kNone)
+      if (size_t function = resolve(attr); function != kNoFunction)
         functions_[function].isReferenced = true;
     } else if (ir::ArrayAttr array = ir::dynCast<ir::ArrayAttr>(attr)) {
       for (Attribute element : array)
@@ -95,7 +95,7 @@ void CallGraph::addReferences(Operation op, Identifier calleeAttr) {
 
 size_t CallGraph::resolve(Attribute symbol) {
   if (!ir::isa<ir::FlatSymbolRefAttr>(symbol))
-    return kNone;
+    return kNoFunction;
   auto [known, isNew] = bySymbol_.insert(symbol.opaque());
   if (isNew)
     *known = find(ir::FlatSymbolRefAttr(symbol.raw()).value());
@@ -119,7 +119,7 @@ void CallGraph::forEachSite(size_t function, Operation body,
 
 size_t CallGraph::find(std::string_view name) const {
   auto found = byName_.find(name);
-  return found == byName_.end() ? kNone : found->second;
+  return found == byName_.end() ? kNoFunction : found->second;
 }
 
 std::vector<size_t> CallGraph::calleesFirst() const {
@@ -127,7 +127,7 @@ std::vector<size_t> CallGraph::calleesFirst() const {
     if (call == functions_[f].calls.size())
       return {};
     size_t callee = callSites_[functions_[f].calls[call]].callee;
-    return callee == kNone ? f : callee;
+    return callee == kNoFunction ? f : callee;
   });
 }
 

@@ -28,7 +28,7 @@ public:
       : operations_(operations), ids_(ids), calls_(operations, ids),
         operands_(operations.size() - 1) {
     for (const CallGraph::CallSite &site : calls_.callSites())
-      if (site.callee != CallGraph::kNone && site.op.name() == ids.funcCall)
+      if (site.callee != CallGraph::kNoFunction && site.op.name() == ids.funcCall)
         *callees_.insert(site.op.opaque()).first = site.callee;
     for (size_t number = 0; number < size(); ++number)
       *numbers_.insert(operations[number + 1].op.opaque()).first = number;
@@ -53,7 +53,7 @@ public:
   std::vector<Definition> results() const {
     std::vector<Definition> found;
     size_t main = calls_.find("main");
-    if (main == CallGraph::kNone)
+    if (main == CallGraph::kNoFunction)
       return found;
     if (ir::Operation end = bodyOf(main).terminator())
       for (ir::Value value : end.operands())

@@ -20,7 +20,7 @@ using Index = uint32_t;
 namespace {
 
 constexpr std::string_view kGroupOrder = "keep_original_sequence_order_in_group";
-constexpr Index kNone = std::numeric_limits<Index>::max();
+constexpr Index kNoOp = std::numeric_limits<Index>::max();
 constexpr size_t kMaxInlined = 1'000'000;
 
 std::string quote(Operation op) { return ir::concat({"'", op.name().str(), "'"}); }
@@ -101,9 +101,10 @@ private:
     if (isManual)
       return op.regions()[0].firstBlock();
     auto callee = op.attrOf<ir::FlatSymbolRefAttr>(ids_.calleesOf(op.name()).str());
-    size_t function = callee ? graph_.find(callee.value()) : CallGraph::kNone;
-    return function == CallGraph::kNone ? Block()
-                                        : graph_.functions()[function].op.regions()[0].firstBlock();
+    size_t function = callee ? graph_.find(callee.value()) : CallGraph::kNoFunction;
+    return function == CallGraph::kNoFunction
+               ? Block()
+               : graph_.functions()[function].op.regions()[0].firstBlock();
   }
 
   /// Returns the blocks with a member, also of what they inline, that are computations of XLA's.
@@ -149,7 +150,7 @@ private:
     ir::PointerMap<Index> by;
     auto sourceOf = [&](Value value) {
       const Index *index = by.find(value.opaque());
-      return index ? *index : kNone;
+      return index ? *index : kNoOp;
     };
     for (; !frames.empty(); ++numInlined_) {
       if (numInlined_ == kMaxInlined)
@@ -165,14 +166,14 @@ private:
       if (Block callee = bodyOf(op)) {
         for (intptr_t i = 0; i < callee.arguments().size(); ++i)
           *by.insert(callee.arguments()[i].opaque()).first =
-              i < op.operands().size() ? sourceOf(op.operands()[i]) : kNone;
+              i < op.operands().size() ? sourceOf(op.operands()[i]) : kNoOp;
         frames.push_back({callee.firstOp(), op, callee});
         continue;
       }
       std::vector<Index> &used = uses_.emplace_back();
       for (const ir::OpList::Item &user : ir::OpList(op))
         for (Value value : user.op.operands())
-          if (Index index = sourceOf(value); index != kNone)
+          if (Index index = sourceOf(value); index != kNoOp)
             used.push_back(index);
       for (Value result : op.results())
         *by.insert(result.opaque()).first = Index(ops_.size());

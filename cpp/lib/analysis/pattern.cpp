@@ -82,9 +82,9 @@ public:
          bool isWhole = false)
       : pattern_(pattern), text_(text), isWhole_(isWhole), seen_(2 * (pattern.tokens_.size() + 1)) {
     for (const auto &[token, bound] : threads) {
-      size_t text = bound ? texts_.size() : kNone;
+      size_t text = bound ? texts_.size() : kNoText;
       if (bound)
-        texts_.push_back({kNone, 0, 0, 0, bound});
+        texts_.push_back({kNoText, 0, 0, 0, bound});
       threads_.push_back({token, text});
     }
   }
@@ -103,7 +103,7 @@ public:
   }
 
 private:
-  static constexpr size_t kNone = size_t(-1);
+  static constexpr size_t kNoText = size_t(-1);
   /// A name's part of the text, after those before it. The first may be of earlier elements.
   struct Text {
     size_t before, token, begin, end;
@@ -112,8 +112,8 @@ private:
   /// A thread within an element.
   struct Place {
     size_t token;
-    size_t texts;         ///< index into `texts_`
-    size_t begin = kNone; ///< of the text of `token`, a name that is being read
+    size_t texts;           ///< index into `texts_`
+    size_t begin = kNoText; ///< of the text of `token`, a name that is being read
   };
 
   void read(std::string_view character) {
@@ -132,7 +132,7 @@ private:
       match_.reset();
     threads_.erase(std::remove_if(threads_.begin(), threads_.end(), isEnded), threads_.end());
     if (!isWhole_)
-      add({0, kNone});
+      add({0, kNoText});
   }
 
   /// Adds the threads that `place` becomes by `character`.
@@ -148,19 +148,19 @@ private:
           add({place.token + 1, place.texts});
         return;
       }
-      bool isOpen = place.begin != kNone;
+      bool isOpen = place.begin != kNoText;
       if (character != "/")
         add({place.token, place.texts, isOpen ? place.begin : at_});
       if (!isOpen)
         return;
       texts_.push_back({place.texts, place.token, place.begin, at_});
       place.texts = texts_.size() - 1;
-      place.begin = kNone;
+      place.begin = kNoText;
     }
   }
 
   void add(const Place &place) {
-    size_t &seen = seen_[2 * place.token + (place.begin != kNone)];
+    size_t &seen = seen_[2 * place.token + (place.begin != kNoText)];
     if (std::exchange(seen, stamp_) != stamp_)
       threads_.push_back(place);
   }
@@ -168,9 +168,9 @@ private:
   /// Returns the lasting form of a text and those before it.
   const Bound *keep(size_t last) {
     std::vector<size_t> unkept;
-    for (; last != kNone && !texts_[last].bound; last = texts_[last].before)
+    for (; last != kNoText && !texts_[last].bound; last = texts_[last].before)
       unkept.push_back(last);
-    const Bound *bound = last == kNone ? nullptr : texts_[last].bound;
+    const Bound *bound = last == kNoText ? nullptr : texts_[last].bound;
     for (; !unkept.empty(); unkept.pop_back()) {
       Text &text = texts_[unkept.back()];
       std::string part(text_.substr(text.begin, text.end - text.begin));

@@ -55,7 +55,7 @@ bool splitByPhase(
   std::vector<bool> isDependent(graph.functions().size()); // callees included
   auto isCalleeDependent = [&](size_t site) {
     size_t callee = graph.callSites()[site].callee;
-    return callee != CallGraph::kNone && isDependent[callee];
+    return callee != CallGraph::kNoFunction && isDependent[callee];
   };
   for (size_t f : graph.calleesFirst()) {
     if (!specializer.isShared(f))

@@ -14,7 +14,7 @@ std::vector<std::unique_ptr<pass::Pass>> makeAllPasses() {
   passes.push_back(createPropagateAutodiffPass());
   passes.push_back(createResolvePass());
   passes.push_back(createStripPass());
-  passes.push_back(createVerifyPass());
+  passes.push_back(createFinalizePass());
   return passes;
 }
 

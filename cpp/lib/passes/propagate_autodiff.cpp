@@ -258,8 +258,8 @@ private:
     const CallGraph &calls = provenance_.calls();
     if (user.name() == ids_.funcCall) {
       auto callee = user.attrOf<ir::FlatSymbolRefAttr>("callee");
-      size_t function = callee ? calls.find(callee.value()) : CallGraph::kNone;
-      if (function != CallGraph::kNone)
+      size_t function = callee ? calls.find(callee.value()) : CallGraph::kNoFunction;
+      if (function != CallGraph::kNoFunction)
         addArguments(calls.functions()[function].op);
     } else if (isSite(user)) {
       addArguments(user);

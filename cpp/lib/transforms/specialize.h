@@ -41,13 +41,14 @@ void retarget(pass::PassContext &ctx, const analysis::CallGraph::CallSite &site,
 /// Finds the variants that the program reaches, then creates them. A `Key` is what a call passes.
 template <class Key> class Specializer {
 public:
-  static constexpr size_t kNone = analysis::CallGraph::kNone;
+  static constexpr size_t kNoVariant = size_t(-1);
   /// A function with what its calls pass to it.
   struct Variant {
     size_t function;
     Key key;
-    ir::Operation caller;             ///< the first call that passes the key, or null
-    std::vector<size_t> callees = {}; ///< the variant that each call in the body calls, or kNone
+    ir::Operation caller; ///< the first call that passes the key, or null
+    std::vector<size_t> callees =
+        {};                ///< the variant that each call in the body calls, or kNoVariant
     ir::Operation op = {}; ///< the function or its copy; null if another variant has the function
   };
   /// Returns what a call passes in a function that is called with `outer`.
@@ -121,8 +122,9 @@ private:
       auto [function, key, caller, callees, op] = variants_[numFollowed_];
       for (size_t site : functions()[function].calls) {
         const analysis::CallGraph::CallSite &call = graph_.callSites()[site];
-        callees.push_back(call.callee == kNone ? kNone
-                                               : variantOf(call.callee, keyAt(site, key), call.op));
+        callees.push_back(call.callee == analysis::CallGraph::kNoFunction
+                              ? kNoVariant
+                              : variantOf(call.callee, keyAt(site, key), call.op));
       }
       variants_[numFollowed_].callees = std::move(callees);
     }
@@ -132,7 +134,7 @@ private:
     size_t nextCall = 0;
     graph_.forEachSite(variant.function, variant.op, [&](ir::Operation call, size_t site) {
       size_t callee = variant.callees[nextCall++];
-      if (callee == kNone)
+      if (callee == kNoVariant)
         return;
       // Change only calls with another callee. The callees of a copy are read from the original.
       ir::Operation op = variants_[callee].op;

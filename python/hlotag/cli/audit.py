@@ -41,7 +41,7 @@ examples:
   hlotag audit train.py:step --memory scope:2
   hlotag audit train.py:step --work layer
   hlotag audit train.py:step --instructions 'scope=mlp,phase=backward'
-  hlotag audit module.mlir --pass-pipeline='hlotag-propagate-autodiff,hlotag-verify' --xla-passes
+  hlotag audit module.mlir --pass-pipeline='hlotag-propagate-autodiff,hlotag-finalize' --xla-passes
   hlotag audit --dump-dir dumps --fail-if lost:_scheduling_group_id --fail-if 'attention:block=att*'
   hlotag audit module.mlir --json - | jq '.tags[].state'
 

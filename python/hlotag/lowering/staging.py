@@ -39,7 +39,7 @@ from hlotag.tagging.warning import warn
 _compat.check()
 
 # Turns marks into the program's own tags, without propagation.
-_MARKS_ONLY = "hlotag-resolve,hlotag-verify{on-mistake=warning}"
+_MARKS_ONLY = "hlotag-resolve,hlotag-finalize{on-mistake=warning}"
 
 
 # Held while the process-wide stage, the open blocks or what they use change.
@@ -61,8 +61,8 @@ def enable(
     variable `HLOTAG_DISABLE=1` keeps hlotag off.
 
     Args:
-        pipeline: Passes to run on every module, in MLIR's syntax. A pipeline without `hlotag-verify` gets `hlotag-resolve` at its
-            start and `hlotag-verify{on-mistake=warning}` at its end, which add the program's tags and remove hlotag's marks.
+        pipeline: Passes to run on every module, in MLIR's syntax. A pipeline without `hlotag-finalize` gets `hlotag-resolve` at
+            its start and `hlotag-finalize{on-mistake=warning}` at its end, which add the program's tags and remove marks.
         rules: Tag ops by kind, scope or source, in addition to the program's tags.
         hlo: Whether to restore tags that XLA's passes drop or move; or patterns (`*`, `?`) of the keys to restore.
         op_names: Patterns of keys whose tags are written into the names that profilers get from XLA: XProf, Perfetto and Nsight
@@ -271,12 +271,12 @@ def _make(
 
 
 def _complete(pipeline: str) -> str:
-    """Adds the passes that remove marks, unless the pipeline has `hlotag-verify`, which fails on marks."""
+    """Adds the passes that remove marks, unless the pipeline has `hlotag-finalize`, which fails on marks."""
     names = [element.name for element in syntax.parse(pipeline)]
-    if "hlotag-verify" in names:
+    if "hlotag-finalize" in names:
         return pipeline
     first = [] if "hlotag-resolve" in names else ["hlotag-resolve"]
-    return ",".join([*first, *filter(None, [pipeline]), "hlotag-verify{on-mistake=warning}"])
+    return ",".join([*first, *filter(None, [pipeline]), "hlotag-finalize{on-mistake=warning}"])
 
 
 def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ _PYTHON = re.compile(r"python[\d.]*[a-z]*")
 PIPELINE: list[tuple[str, dict[str, str]]] = [
     ("hlotag-resolve", {}),
     ("hlotag-propagate", {}),
-    ("hlotag-verify", {"on-mistake": "warning"}),
+    ("hlotag-finalize", {"on-mistake": "warning"}),
 ]
 
 # Passes for a module that comes without its program.
@@ -97,7 +97,7 @@ def result() -> str:
     with new_context():
         module = parse_module(_MODULE.read_text())
         places = _core.provenance(module)
-        failed = _core.run(module, [*PIPELINE[:-1], ("hlotag-verify", {})])
+        failed = _core.run(module, [*PIPELINE[:-1], ("hlotag-finalize", {})])
         runs = [failed, _core.run(module, PIPELINE), _core.run(module, _WITHOUT_PROGRAM)]
         text = str(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
         program = _core.number_operations(module, "0", every=True)

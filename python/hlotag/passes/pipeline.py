@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jax.stages import Lowered
     from jaxlib.mlir import ir
 
-DEFAULT_PIPELINE = "hlotag-resolve,hlotag-propagate,hlotag-verify{on-mistake=warning}"
+DEFAULT_PIPELINE = "hlotag-resolve,hlotag-propagate,hlotag-finalize{on-mistake=warning}"
 """The pipeline of `hlotag.enable()`: turns the program's marks into frontend attributes, and hands them to bodies."""
 
 ModuleT = TypeVar("ModuleT", "ir.Module", str, bytes, "Lowered", "Exported")

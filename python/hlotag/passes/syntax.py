@@ -97,7 +97,11 @@ def parse(text: str) -> tuple[Element, ...]:
 
 _registered: dict[str, PassInfo] = {}
 # Passes of former releases, by name: the pass that does their work.
-_MERGED = {"hlotag-propagate-calls": "hlotag-propagate", "hlotag-propagate-regions": "hlotag-propagate"}
+_RENAMED = {
+    "hlotag-propagate-calls": "hlotag-propagate",
+    "hlotag-propagate-regions": "hlotag-propagate",
+    "hlotag-verify": "hlotag-finalize",
+}
 
 
 @functools.cache
@@ -183,8 +187,8 @@ def _element(text: str) -> Element:
         raise ArgumentError(f"expected the name of a pass, found {text!r}")
     if not name.startswith("hlotag-") and name not in known_passes():
         return Element(name, None, text)
-    if name in _MERGED:
-        raise ArgumentError(f"the pass {name!r} is a part of '{_MERGED[name]}' now: write that once in place of both")
+    if name in _RENAMED:
+        raise ArgumentError(f"the pass {name!r} is now {_RENAMED[name]!r}: write that once")
     if (info := known_passes().get(name)) is None:
         meant = did_you_mean(name, known_passes(), 0.8)
         raise ArgumentError(f"unknown pass {name!r}" + (meant or f"; the passes: {', '.join(known_passes())}"))

@@ -93,9 +93,9 @@ def active() -> Stage | None:
     """The active stage of this thread, or None.
 
     Examples:
-        >>> with hlotag.stage("hlotag-resolve,hlotag-verify"):
+        >>> with hlotag.stage("hlotag-resolve,hlotag-finalize"):
         ...     hlotag.active().pipeline
-        'hlotag-resolve,hlotag-verify'
+        'hlotag-resolve,hlotag-finalize'
     """
     return None if _context is None else _stage_or_none(_context.value)
 

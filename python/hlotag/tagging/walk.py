@@ -34,7 +34,7 @@ _OF_JAX = frozenset(["checkpoint", "rematted_computation"])
 
 @functools.lru_cache(maxsize=4096)
 def escape(scope: str) -> str:
-    r"""A scope's text with each ambiguous character written as `\x01%28`; `hlotag-verify` replaces them."""
+    r"""A scope's text with each ambiguous character written as `\x01%28`; `hlotag-finalize` replaces them."""
     call = _CALL.fullmatch(scope)
     head, text, tail = call.groups() if call else ("", scope, "")
     return head + _AMBIGUOUS.sub(lambda found: f"\x01%{ord(found[0]):02x}", text) + tail

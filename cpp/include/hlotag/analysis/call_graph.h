@@ -22,7 +22,7 @@ public:
   struct CallSite {
     ir::Operation op;
     size_t caller;
-    size_t callee;   ///< `kNone` if the module does not have the function
+    size_t callee;   ///< `kNoFunction` if the module does not have the function
     size_t position; ///< of `op` in the list of the caller; equal in copies of the caller
     size_t index;    ///< of the callee among those of `op`
   };
@@ -39,7 +39,7 @@ public:
     /// Returns true if the function may run without being called by one of `callers`.
     bool isRoot() const { return !isPrivate || isReferenced || callers.empty(); }
   };
-  static constexpr size_t kNone = size_t(-1);
+  static constexpr size_t kNoFunction = size_t(-1);
 
   CallGraph(const ir::OpList &operations, const ir::OpIds &ids);
 
@@ -51,7 +51,7 @@ public:
   void forEachSite(size_t function, ir::Operation body,
                    const std::function<void(ir::Operation, size_t)> &visit) const;
 
-  /// Returns the index of the function `name`, or `kNone`.
+  /// Returns the index of the function `name`, or `kNoFunction`.
   size_t find(std::string_view name) const;
   /// Returns the index of the function `op`; null for other operations.
   const size_t *find(ir::Operation op) const { return byOp_.find(op.opaque()); }

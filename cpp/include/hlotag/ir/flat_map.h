@@ -22,9 +22,9 @@ public:
     if (heads_.empty())
       return nullptr;
     uint32_t at = heads_[slotOf(key)];
-    while (at != kNone && nodes_[at].key != key)
+    while (at != kEmpty && nodes_[at].key != key)
       at = nodes_[at].next;
-    return at == kNone ? nullptr : &nodes_[at].value;
+    return at == kEmpty ? nullptr : &nodes_[at].value;
   }
 
   /// Returns the value of `key`, default constructed if new, and whether it is new.
@@ -42,7 +42,7 @@ public:
   size_t size() const { return nodes_.size(); }
 
 private:
-  static constexpr uint32_t kNone = ~uint32_t(0);
+  static constexpr uint32_t kEmpty = ~uint32_t(0);
   static constexpr size_t kMinSlots = 64; // a power of two
   struct Node {
     K key;
@@ -63,7 +63,7 @@ private:
   size_t slotOf(K key) const { return size_t(hash(key)) & (heads_.size() - 1); }
 
   void rehash(size_t size) {
-    heads_.assign(size, kNone);
+    heads_.assign(size, kEmpty);
     for (size_t at = 0; at < nodes_.size(); ++at) {
       uint32_t &head = heads_[slotOf(nodes_[at].key)];
       nodes_[at].next = head;

@@ -11,7 +11,7 @@ namespace hlotag::ir {
 
 inline constexpr std::string_view kFrontendAttributes = "mhlo.frontend_attributes";
 /// In-flight record of a rule: what operations derived from this one get, where that differs from
-/// what it got itself. In modules without their program only; `hlotag-verify` removes it.
+/// what it got itself. In modules without their program only; `hlotag-finalize` removes it.
 inline constexpr std::string_view kDerived = "hlotag.derived";
 /// Origin of each entry, by key; written on request, and kept.
 inline constexpr std::string_view kOrigins = "hlotag.origins";

@@ -63,7 +63,7 @@ private:
   };
 
   /// Whether an operation may have become invalid by the change. MLIR's verifiers ignore frontend
-  /// attributes; `hlotag-verify` checks them.
+  /// attributes; `hlotag-finalize` checks them.
   bool mayInvalidate(const Change &change) const;
   void undo(const Change &change);
 

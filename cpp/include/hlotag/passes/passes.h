@@ -17,7 +17,7 @@ std::unique_ptr<pass::Pass> createPropagatePass();
 std::unique_ptr<pass::Pass> createPropagateAutodiffPass();
 std::unique_ptr<pass::Pass> createResolvePass();
 std::unique_ptr<pass::Pass> createStripPass();
-std::unique_ptr<pass::Pass> createVerifyPass();
+std::unique_ptr<pass::Pass> createFinalizePass();
 
 /// Makes one object of each pass above, in the order of their arguments.
 std::vector<std::unique_ptr<pass::Pass>> makeAllPasses();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-verify --split-input-file --verify-diagnostics
+// RUN: hlotag-opt %s --hlotag-finalize --split-input-file --verify-diagnostics
 
 func.func @values(%x: tensor<f32>) -> tensor<f32> {
   // expected-error@below {{key 'k' in 'mhlo.frontend_attributes' has the value 3 : i32, which XLA drops: it must be a string or a bool. Correct it where it is written, or remove it by hlotag-strip{keys=k}}}

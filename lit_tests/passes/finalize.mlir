@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-verify | FileCheck %s --implicit-check-not=frontend_attributes --implicit-check-not=hlotag.
-// RUN: hlotag-opt %s --hlotag-verify --hlotag-verify | FileCheck %s --implicit-check-not=frontend_attributes --implicit-check-not=hlotag.
+// RUN: hlotag-opt %s --hlotag-finalize | FileCheck %s --implicit-check-not=frontend_attributes --implicit-check-not=hlotag.
+// RUN: hlotag-opt %s --hlotag-finalize --hlotag-finalize | FileCheck %s --implicit-check-not=frontend_attributes --implicit-check-not=hlotag.
 
 // CHECK-LABEL: func.func @in_flight(
 // CHECK-SAME: %[[ARG0:.*]]: tensor<i32>, %[[ARG1:.*]]: tensor<f32>) -> tensor<f32> {

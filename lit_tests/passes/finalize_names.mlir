@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-verify --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --implicit-check-not=frontend_attributes
-// RUN: hlotag-opt %s --hlotag-verify --hlotag-verify --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-finalize --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-finalize --hlotag-finalize --split-input-file --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --implicit-check-not=frontend_attributes
 
 // Escapes are replaced wherever a location has a name. What is no escape stays.
 // CHECK: module @escaped {

@@ -17,9 +17,9 @@ namespace {
 
 using namespace pass;
 
-class Verifier {
+class Finalizer {
 public:
-  Verifier(PassContext &ctx, bool warns) : ctx_(ctx), warns_(warns) {}
+  Finalizer(PassContext &ctx, bool warns) : ctx_(ctx), warns_(warns) {}
 
   void run() {
     if (ctx_.module().hasAttr(ctx_.ids().tags.str()))
@@ -193,13 +193,13 @@ private:
   ir::PointerMap<Checked> entries_;
 };
 
-class Verify final : public Pass {
+class Finalize final : public Pass {
 public:
-  Verify()
-      : Pass({"hlotag-verify", "HlotagVerify",
-              "Check tags, and remove hlotag's in-flight attributes"}) {}
+  Finalize()
+      : Pass({"hlotag-finalize", "HlotagFinalize", "Check tags, and remove what is hlotag's own"}) {
+  }
 
-  void run(PassContext &ctx) override { Verifier(ctx, *onMistake_ == "warning").run(); }
+  void run(PassContext &ctx) override { Finalizer(ctx, *onMistake_ == "warning").run(); }
 
 private:
   Option<std::string> onMistake_{options(),
@@ -211,6 +211,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<pass::Pass> createVerifyPass() { return std::make_unique<Verify>(); }
+std::unique_ptr<pass::Pass> createFinalizePass() { return std::make_unique<Finalize>(); }
 
 } // namespace hlotag::passes

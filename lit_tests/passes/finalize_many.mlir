@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ten warnings and ten errors are reported, and how many more there are; an error counts however many came before.
-// RUN: not hlotag-opt %s --hlotag-verify="on-mistake=warning" 2>&1 | FileCheck %s --check-prefix=WARN
-// RUN: not hlotag-opt %s --hlotag-verify 2>&1 | FileCheck %s --check-prefix=ERROR
+// RUN: not hlotag-opt %s --hlotag-finalize="on-mistake=warning" 2>&1 | FileCheck %s --check-prefix=WARN
+// RUN: not hlotag-opt %s --hlotag-finalize 2>&1 | FileCheck %s --check-prefix=ERROR
 // WARN-COUNT-10: warning: 'stablehlo.sine' key 'k'
 // WARN-NOT: warning: 'stablehlo
 // WARN-DAG: error: 'stablehlo.cosine' key 'hlotag.grad.k' in 'mhlo.frontend_attributes': the prefix 'hlotag.' is reserved

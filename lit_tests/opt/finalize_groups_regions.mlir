@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A call in a region is in a computation of its own. (Not for mlir-opt, where stablehlo.case might hold symbols.)
-// RUN: hlotag-opt %s --hlotag-verify --verify-diagnostics
+// RUN: hlotag-opt %s --hlotag-finalize --verify-diagnostics
 
 func.func public @main(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
   %0 = call @layer(%x) : (tensor<f32>) -> tensor<f32>

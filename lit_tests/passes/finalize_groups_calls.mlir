@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups are looked at as XLA has them once it has inlined calls.
-// RUN: hlotag-opt %s --hlotag-verify --split-input-file --verify-diagnostics
+// RUN: hlotag-opt %s --hlotag-finalize --split-input-file --verify-diagnostics
 
 // Each call alone is fine. Together they make one group, with what lies between the two as a gap.
 func.func public @main(%x: tensor<f32>) -> tensor<f32> {
@@ -36,7 +36,7 @@ func.func private @layer(%x: tensor<f32>) -> tensor<f32> {
 // -----
 
 // What is fine: calls that do not depend on each other or have nothing between them, calls that stay, values that
-// pass a call by. (Calls in computations of their own: opt/verify_groups_regions.mlir.)
+// pass a call by. (Calls in computations of their own: opt/finalize_groups_regions.mlir.)
 func.func public @main(%x: tensor<f32>, %y: tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>) {
   %0 = call @layer(%x) : (tensor<f32>) -> tensor<f32>
   %1 = call @layer(%0) : (tensor<f32>) -> tensor<f32>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RUN: hlotag-opt %s --hlotag-verify --verify-diagnostics
+// RUN: hlotag-opt %s --hlotag-finalize --verify-diagnostics
 //
 // Python's catalogue has the legal values: mlir-opt checks none.
 

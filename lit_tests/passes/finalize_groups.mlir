@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scheduling groups that XLA's schedulers refuse.
-// RUN: hlotag-opt %s --hlotag-verify --split-input-file --verify-diagnostics
+// RUN: hlotag-opt %s --hlotag-finalize --split-input-file --verify-diagnostics
 // As warnings they change nothing about the result.
-// RUN: hlotag-opt %s --hlotag-verify=on-mistake=warning --split-input-file 2>%t | FileCheck %s
+// RUN: hlotag-opt %s --hlotag-finalize=on-mistake=warning --split-input-file 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=WARNING < %t
 // CHECK: func.func @gap
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups are looked at as XLA has them once it has inlined the bodies of shard_maps. (Not for mlir-opt, which has no Shardy.)
-// RUN: hlotag-opt %s --hlotag-verify --split-input-file --verify-diagnostics
+// RUN: hlotag-opt %s --hlotag-finalize --split-input-file --verify-diagnostics
 
 sdy.mesh @mesh = <["x"=2]>
 
