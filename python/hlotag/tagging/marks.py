@@ -43,13 +43,12 @@ class Row:
 
     def key(self) -> tuple[Any, ...]:
         """What equal rows have in common."""
-        rules = tuple((rule.key(), rank, rule.entries[self.phase]) for rule, rank in zip(self.rules, self.ranks(), strict=True))
-        entries = (
-            tuple(sorted(self.entries.items(), key=str)),
-            tuple((key, rank, tuple(sorted(each.items(), key=str))) for key, rank, each in rules),
+        rules = tuple(
+            (rule.key(), rank, frozenset(rule.entries[self.phase].items()))
+            for rule, rank in zip(self.rules, self.ranks(), strict=True)
         )
         of_op = (self.phase, id(self.primal), self.is_primal) if self.primal is not None else ()
-        return *entries, self.withheld, of_op
+        return frozenset(self.entries.items()), rules, self.withheld, of_op
 
     def ranks(self) -> list[int]:
         """The place of each rule's depth among those of all, from 0."""

@@ -61,8 +61,8 @@ class _Place:
         path: What rules see.
         primal: The operation that the equations there were made for; None if each is its own.
         withheld: Keys that a rule gives to the call or loop around the place, with the rule.
-        derivation: How autodiff came to the equations around the place.
-        around: The tags of these equations, innermost first.
+        derivation: How autodiff came to the equations there.
+        around: The tags of the calls and loops around the place, innermost first.
     """
 
     path: Path
