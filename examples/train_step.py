@@ -82,7 +82,7 @@ def compare(alone, tagged, key):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--out", type=pathlib.Path, default=pathlib.Path("demo_output"), help="folder for the pages")
+    arguments.add_argument("--out", type=pathlib.Path, default=pathlib.Path("demo_output"), help="folder for the page")
     out = arguments.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore", DeprecationWarning)  # of JAX's reader of traces
@@ -93,7 +93,7 @@ def main():
     alone = hlotag.profile(train_step, *inputs, steps=STEPS)
     hlotag.enable()
     result = jax.jit(train_step)(*inputs)
-    tagged = hlotag.profile(train_step, *inputs, steps=STEPS)
+    tagged = hlotag.profile(train_step, *inputs, steps=STEPS, memory=True)
     audit = hlotag.audit(train_step, *inputs)
 
     print(f"Where does the time of a training step go? {LAYERS} layers; the code is tagged with JAX's set_xla_metadata.\n")
@@ -108,9 +108,8 @@ def main():
     gone = [tag.op.name.rpartition(".")[2] for tag in audit.in_state(hlotag.audits.TagState.GONE)]
     always = sum(name in {"constant", "broadcast_in_dim", "iota"} for name in gone)
     print(f"Of the {len(gone)} that are gone, {always} are constants and broadcasts, which XLA always folds into their users.")
-    tagged.to_html(out / "profile.html")
-    audit.to_html(out / "audit.html")
-    print(f"\nPages for a browser: {out}/profile.html, {out}/audit.html")
+    tagged.to_html(out / "report.html")
+    print(f"\nThe page for a browser: {out}/report.html")
     print("Next: docs/tutorial.md; docs/rules.md tags a model without editing it; docs/keys.md lists what XLA's compilers read.")
 
 

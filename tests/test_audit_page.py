@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of an audit, in a headless Chromium."""
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -247,6 +250,50 @@ def test_the_keyboard_reaches_all_that_opens(chromium, tmp_path):
     chromium.find_element("css selector", ".row[open] a").send_keys(Keys.ENTER)
     chromium.execute_async_script("setTimeout(arguments[0], 100)")
     assert chromium.execute_script("return document.activeElement.parentElement.className") == "instruction linked"
+
+
+def network(weights, x):
+    for number, w in enumerate(weights):
+        with hlotag.tagged({"layer": number}):
+            x = jnp.tanh(jnp.sin(x @ w))
+    return (x**2).sum()
+
+
+SIZES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "B": 1, "KiB": 2**10, "MiB": 2**20}
+
+
+def bars_of(driver: Any, section: str) -> dict[str, tuple[float, float]]:
+    """By row, the amount and the share that its bar shows."""
+    script = (
+        "return [...document.querySelectorAll(arguments[0] + ' details.row')].map((row) => "
+        "[row.dataset.value, ...['.amount', '.share'].map((part) => row.querySelector(part).textContent)])"
+    )
+    shown = {}
+    for value, amount, share in driver.execute_script(script, section):
+        number, unit = amount.split()
+        shown[value] = float(number) * SIZES[unit], float(share.rstrip("%")) / 100
+    return shown
+
+
+def test_numbers_are_those_of_the_json(chromium, tmp_path):
+    arguments = [jnp.ones((64, 64))] * 3, jnp.ones((256, 64))
+    with hlotag.stage():
+        profile = hlotag.profile(jax.grad(network), *arguments, steps=3, memory=True)
+        audit = hlotag.audit(jax.grad(network), *arguments, memory=True, effects=False)
+    show(chromium, tmp_path / "p.html", profile)
+    times, found = json.loads(profile.to_json()), json.loads(audit.to_json())
+    seconds = {each: sum(row["seconds"] for row in times["rows"] if row["value"] == each) for each in "012"}
+    for value, (amount, share) in bars_of(chromium, "#time-layer").items():
+        if value in seconds:
+            assert amount == pytest.approx(seconds.pop(value), rel=0.01)
+            assert share == pytest.approx(amount / times["total_seconds"], abs=0.002)
+    assert not seconds
+    layer_of = {tag["op"]: tag["value"] for tag in found["tags"]}
+    sizes = Counter()
+    for buffer in found["memory"]["buffers"]:
+        sizes[layer_of.get(buffer["op"])] += buffer["bytes"]
+    shown = {value: amount for value, (amount, _) in bars_of(chromium, "#memory").items() if value in set("012")}
+    assert shown and shown == pytest.approx({each: sizes[each] for each in "012" if sizes[each]}, rel=0.01)
 
 
 def test_slash_searches(chromium, tmp_path):
