@@ -15,7 +15,7 @@ import hlotag
 import traces
 from hlotag.audits.model import Instruction, Op
 from hlotag.profiles import as_json, trace
-from hlotag.profiles.dependences import find_independent
+from hlotag.profiles.dependences import Independence
 from hlotag.profiles.join import profile_of
 from test_profile_trace import MS, host, profiled, program_of, step, thunk
 
@@ -187,7 +187,7 @@ def test_products_that_could_hide_a_collective():
 
 def test_a_product_is_independent_of_neither_end():
     readers = {"a": {"start"}, "start": {"done"}, "done": {"b"}, "b": {"c"}, "free": {"c"}, "loop": {"loop", "a"}}
-    assert find_independent("start", readers, ["a", "b", "c", "free", "loop", "alone"]) == ["free", "alone"]
+    assert Independence(readers).find("start", ["a", "b", "c", "free", "loop", "alone"]) == ["free", "alone"]
 
 
 def test_a_trace_without_the_end_of_a_pair_counts_its_events(tmp_path):

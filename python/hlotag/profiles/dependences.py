@@ -24,11 +24,17 @@ def find_readers(module: HloModule) -> dict[str, frozenset[str]]:
     return _Readers(module).find()
 
 
-def find_independent(start: str, readers: Mapping[str, Collection[str]], others: Iterable[str]) -> list[str]:
-    """The others that neither need the value of `start`, nor make one that it needs. `readers` are those of `find_readers`."""
-    makers = group((reader, name) for name, found in readers.items() for reader in found)
-    dependent = _reach(start, readers) | _reach(start, makers)
-    return [name for name in others if name not in dependent]
+class Independence:
+    """Which instructions depend on each other? `readers` are those of `find_readers`."""
+
+    def __init__(self, readers: Mapping[str, Collection[str]]) -> None:
+        self._readers = readers
+        self._makers = group((reader, name) for name, found in readers.items() for reader in found)
+
+    def find(self, start: str, others: Iterable[str]) -> list[str]:
+        """The others that neither need the value of `start`, nor make one that it needs."""
+        dependent = _reach(start, self._readers) | _reach(start, self._makers)
+        return [name for name in others if name not in dependent]
 
 
 def _reach(start: str, edges: Mapping[str, Collection[str]]) -> set[str]:

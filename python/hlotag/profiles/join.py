@@ -14,7 +14,7 @@ from hlotag._text import count, list_some
 from hlotag.audits.model import Op
 from hlotag.profiles import clock, exposure, model, trace, undivided, waiting
 from hlotag.profiles.clock import Times
-from hlotag.profiles.dependences import find_independent
+from hlotag.profiles.dependences import Independence
 from hlotag.profiles.limits import Limits
 from hlotag.profiles.model import Hot, Row, Transfer
 from hlotag.profiles.program import Part, Program
@@ -250,9 +250,9 @@ def _with_products(
 ) -> tuple[Transfer, ...]:
     """The transfers with the products that could run beside them, those with most time first."""
     products = sorted(filter(meter.is_product, seconds), key=lambda name: -seconds[name])
-    found = []
+    found, independence = [], Independence(program.readers)
     for each in transfers:
-        names = find_independent(each.name, program.readers, products) if each.exposed and program.readers else []
+        names = independence.find(each.name, products) if each.exposed and program.readers else []
         found.append(replace(each, independent=sum(seconds[name] for name in names), products=tuple(names[:_PRODUCTS])))
     return tuple(found)
 
