@@ -55,16 +55,35 @@ def of_an_interpreter(model):
     return lambda x: evaluate(jax.make_jaxpr(model)(x), [x], lambda _, bind: bind())[0]
 
 
+def within_a_gradient(model):
+    def program(x):
+        gradient = jax.make_jaxpr(jax.grad(lambda x: jax.jit(model)(x).sum()))(x)
+        forward = next(equation.params["jaxpr"] for equation in gradient.jaxpr.eqns if "jaxpr" in equation.params)
+        return evaluate(forward, [x], lambda _, bind: bind())[0]
+
+    return program
+
+
 INTERPRETERS = {
     "documentation": of_an_interpreter,
     "documentation, gradient": lambda model: jax.grad(lambda x: of_an_interpreter(model)(x).sum()),
     "documentation of gradient": lambda model: of_an_interpreter(jax.grad(lambda x: model(x).sum())),
     "sparsify": lambda model: lambda x: sparse.sparsify(model)(sparse.BCOO.fromdense(x, nse=16)),
+    "within the forward function of a gradient": within_a_gradient,
+}
+LOST = {
+    within_a_gradient: "Partial evaluation removes the tag's equation. Nothing uses its result, lest autodiff save two values."
 }
 
 
 @pytest.mark.parametrize("form", ["hlotag", "jax"])
-@pytest.mark.parametrize("interpreter", INTERPRETERS)
+@pytest.mark.parametrize(
+    "interpreter",
+    [
+        pytest.param(name, marks=[pytest.mark.xfail(reason=LOST[each], strict=True)] if each in LOST else [])
+        for name, each in INTERPRETERS.items()
+    ],
+)
 def test_interpreters_lose_no_tag_that_jax_alone_keeps(interpreter, form):
     mark = tag if form == "hlotag" else lambda value: jax_set(value, k="v")
     program = INTERPRETERS[interpreter](lambda x: jnp.sin(mark(x @ X)))

@@ -313,6 +313,20 @@ def test_without_the_stage_tags_are_jaxs_own():
     assert "hlotag." not in text and "hlotag#" not in text
 
 
+@pytest.mark.parametrize(
+    "derivative", [jax.grad, lambda f: lambda x: jax.jvp(f, (x,), (x,)), jax.jit], ids=["grad", "jvp", "jit"]
+)
+def test_a_block_without_a_stage_records_jaxs_own_tags(derivative):
+    """In the stage of a caller, too."""
+
+    def equations():
+        return str(jax.make_jaxpr(derivative(lambda x: xla_metadata.set_xla_metadata(jnp.sin(x), k="v") * x))(jnp.float32(1.0)))
+
+    alone = equations()
+    with hlotag.stage(), hlotag.stage(None):
+        assert equations() == alone
+
+
 def test_a_walk_tells_contexts_of_one_address_apart():
     """Contexts are known by address, so those of equations that are gone must not be."""
     walk = Walk()

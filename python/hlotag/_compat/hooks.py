@@ -19,8 +19,6 @@ from hlotag import _core
 from hlotag._compat.supported import explain
 from hlotag._compat.tracing import (
     VALUE_TAG,
-    ambient_metadata,
-    ambient_metadata_is,
     entries_of_value_tag,
     params_of_value_tag,
     with_metadata,
@@ -131,16 +129,19 @@ class _Recording(threading.local):
     is_recording = False
 
 
-def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] | None]) -> tuple[Any, ...]:
+def value_tag_patches(
+    is_on: Callable[[], bool], on_value: Callable[[Any, dict[str, Any]], dict[str, Any] | None]
+) -> tuple[Patch, ...]:
     """Intercepts JAX's value tag, `set_xla_metadata(x, ...)`, however user code imported it.
 
-    `on_value(value, metadata)` returns the metadata with which JAX records the tag as an equation, so that interpreters of jaxprs
-    bind it again; or None to record none. It is not called for the binds by which transformations record that equation.
+    While `is_on()`, the tag returns its operand, since autodiff would save the operand and another result. `on_value(value,
+    metadata)` returns the metadata of an equation without uses, which interpreters of jaxprs bind again; or None to record none.
+    `on_value` is not called for the binds by which transformations record that equation.
     """
     thread = _Recording()
 
     def bind_with_trace(original, trace, args, avals, params, /):
-        if thread.is_recording:
+        if thread.is_recording or not is_on():
             return original(trace, args, avals, params)
         with core.set_current_trace(trace):
             metadata = on_value(args[0], entries_of_value_tag(params))
@@ -148,18 +149,19 @@ def value_tag_patches(on_value: Callable[[Any, dict[str, Any]], dict[str, Any] |
             return args[0]
         try:
             thread.is_recording = True
-            # Cotangents that are added for the equation of the tag belong to the value's.
-            with ambient_metadata_is(ambient_metadata() | metadata):
-                return original(trace, args, avals, params_of_value_tag(metadata))
+            original(trace, args, avals, params_of_value_tag(metadata))
         finally:
             thread.is_recording = False
+        return args[0]
 
-    def jvp(_, primals, tangents, **params):
-        # Tangents have the tag in their contexts.
+    def jvp(original, primals, tangents, **params):
+        if not is_on():
+            return original(primals, tangents, **params)
+        # Tangents have the tag in their contexts. An interpreter that binds a tangent's equation again would ignore `grad=`.
         return VALUE_TAG.bind(*primals, **params), tangents[0]
 
     purpose = Purpose("value tags by JAX's function, `set_xla_metadata(x, ...)`", "autodiff drops them")
-    of_jvp = Purpose("value tags by JAX's function, under `jvp`", "the tag of a tangent is an equation, and its sums have no tag")
+    of_jvp = Purpose("value tags by JAX's function, under `jvp`", "interpreters of jaxprs tag tangents whatever `grad=` says")
     return (
         Patch(VALUE_TAG, "bind_with_trace", "trace, args, avals, params", around(bind_with_trace, in_stage=True), purpose),
         Patch(ad.primitive_jvps, VALUE_TAG, "primals, tangents", around(jvp, in_stage=True), of_jvp, rules="ad.primitive_jvps"),

@@ -130,13 +130,6 @@ def without_wrapper(primitive: Any) -> Any:
     return getattr(primitive, "prim", primitive) if type(primitive).__name__ == "VJPNode" else primitive
 
 
-def skip_value_tags(value: Any) -> Any:
-    """Returns `value` before the value tags that it already has."""
-    while (tracer := _jaxpr_tracer(value)) is not None and _maker_of(tracer).primitive is VALUE_TAG:
-        value = _maker_of(tracer).in_tracers[0]
-    return value
-
-
 def original_of(value: Any) -> Any:
     """Follows `value` back through operations that lower to nothing (`stop_gradient`)."""
     while (tracer := _jaxpr_tracer(value)) is not None:

@@ -371,7 +371,7 @@ PATCHES = (
     *_compat.recording.operation_patches(),
     *backward_rules.PATCHES,
     *marks.PATCHES,
-    *_compat.hooks.value_tag_patches(tag_value),
+    *_compat.hooks.value_tag_patches(lambda: active() is not None, tag_value),
     _compat.hooks.block_patch(_block_metadata),
     _compat.hooks.lowering_patch(_lower),
     *hlo_stage.PATCHES,

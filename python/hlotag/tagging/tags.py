@@ -166,8 +166,6 @@ def tag_value(value: Any, metadata: dict[str, Any]) -> dict[str, Any] | None:
 
     Returns the metadata with which JAX records the tag as an equation; None if there is nothing to record.
     """
-    if active() is None:
-        return metadata
     is_repeated = metadata.get(VALUE) == ValueTag.APPLIED
     entries = {key: entry for key, entry in metadata.items() if key != VALUE}
     if VALUE not in metadata:
@@ -183,7 +181,6 @@ def tag_equations(value: Any, metadata: Mapping[str, Any], *, is_repeated: bool 
     says that a transformation or an interpreter binds an earlier tag again: equations that kept their context have the tag;
     others lack its keys.
     """
-    value = _compat.tracing.skip_value_tags(value)
     original = _compat.tracing.original_of(value)
     if _compat.tracing.is_leaked(original):
         _drop(
