@@ -66,7 +66,7 @@ def _operations(n: int) -> str:
 
 
 def _tags(n: int) -> str:
-    table = ", ".join(f'{{forward = {{k = "v{i}"}}, derived = {{k = "v{i}"}}}}' for i in range(n))
+    table = ", ".join(f'{{entries = {{k = "v{i}"}}}}' for i in range(n))
     marked = _chain(n, lambda i: rf'"jit(f)/\01hlotag#{i}\01/sin"')
     return f"module attributes {{hlotag.tags = [{table}]}} {{\n{marked}\n}}"
 

@@ -139,7 +139,7 @@ def mutate(module: Any, rng: random.Random) -> None:
         if len(functions) > 1:
             functions[0].operation.move_after(functions[-1].operation)
 
-    table = '[{forward = {k = "v"}, derived = {k = "w"}}]'
+    table = '[{entries = {k = "v"}}]'
     module.operation.attributes["hlotag.tags"] = ir.Attribute.parse(table)
     changes: tuple[Callable[[Any], None], ...] = (give, give, give, give_in_flight, redirect, copy, remove, hoist, reorder)
     for _ in range(rng.randrange(1, 12)):

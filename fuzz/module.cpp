@@ -141,8 +141,7 @@ private:
   std::string table() {
     std::string entries;
     for (int i = input_.ConsumeIntegralInRange(0, 2); i > 0; --i)
-      entries += std::string(entries.empty() ? "" : ", ") + "{forward = " + dictionary() +
-                 ", derived = " + dictionary() + "}";
+      entries += std::string(entries.empty() ? "" : ", ") + "{entries = " + dictionary() + "}";
     return "[" + entries + "]";
   }
 

@@ -6,7 +6,7 @@
 #call = loc(callsite(#frame at #caller))
 #sine = loc("jit(f)/jvp(\01hlotag#0\01)/sin"(#call))
 #cosine = loc("jit(f)/jvp(\01hlotag#0\01)/cos"(#call))
-#product = loc("jit(f)/transpose(jvp(\01hlotag#0\01))/mul"(#call))
+#product = loc("jit(f)/transpose(jvp(\01hlotag#3\01))/mul"(#call))
 #loop = loc("jit(f)/\01hlotag#1\01/while"(#file))
 #inner = loc("jit(f)/\01hlotag#1\01/while/body/add"(#file))
 #called = loc("jit(f)/\01hlotag#1\01/jit(g)"(#file))
@@ -15,8 +15,8 @@
 #lines = loc("jit(f)/stack/abs"("g"("probe.py":4:1 to 5:1)))
 #inlined = loc(callsite("jit(f)/\01hlotag#0\01/abs"(#file) at #caller))
 #negate = loc(fused<"metadata">["jit(f)/neg"(#file), #sine])
-module @jit_f attributes {hlotag.tags = [{derived = {k = "w"}, forward = {k = "v"}}, {derived = {}, forward = {a = "1", b = "2"}},
-                                              {derived = {}, forward = {_scheduling_group_id = "1"}}]} {
+module @jit_f attributes {hlotag.tags = [{entries = {k = "v"}}, {entries = {a = "1", b = "2"}}, {entries = {_scheduling_group_id = "1"}},
+                                              {entries = {k = "w"}}]} {
   func.func public @main(%x: tensor<f32> loc("x"), %t: tensor<f32> loc("t")) -> (tensor<f32>, tensor<f32>) {
     %0 = stablehlo.sine %x : tensor<f32> loc(#sine)
     %1 = stablehlo.cosine %x : tensor<f32> loc(#cosine)

@@ -3,7 +3,7 @@
 // probe.py 3
 // f/hlotag#0 forward probe.py 3
 // f/hlotag#0 forward probe.py 3
-// f/hlotag#0 backward probe.py 3
+// f/hlotag#3 backward probe.py 3
 // probe.py 3
 // hlotag#1  probe.py 3
 // hlotag#1  probe.py 3
