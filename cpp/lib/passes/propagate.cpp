@@ -185,7 +185,7 @@ private:
   }
 
   PassContext &ctx_;
-  const CallGraph &graph_;
+  const CallGraph &graph_; // until functions are copied
   transforms::Specializer<DictionaryAttr> specializer_;
   size_t maxClones_;
   std::vector<Site> sites_;        // by call site

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hlotag import _compat
@@ -66,10 +66,10 @@ class _Place:
     """
 
     path: Path
-    primal: Any = None
-    withheld: tuple[tuple[str, int], ...] = ()
-    derivation: Derivation = field(default_factory=Derivation)
-    around: tuple[_Around, ...] = ()
+    primal: Any
+    withheld: tuple[tuple[str, int], ...]
+    derivation: Derivation
+    around: tuple[_Around, ...]
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,7 @@ class Walk:
         self._plain: dict[int, Any] = {}  # by context
         self._applied: dict[int, tuple[Applied, ...]] = {}  # by place
         self._ends: dict[Any, _Place] = {}  # by place and name stack, the place of its equations
+        self._turns: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # by name stack, the elements that change the phase
         self._marks: dict[Any, str] = {}
         self._kept: list[Any] = []  # objects whose ids are keys
 
@@ -140,7 +141,7 @@ class Walk:
         path = Path()
         if self.rules is not None:
             path = self.rules.enter_function(path, _compat.jaxprs.name_of(jaxpr), "main")
-        return self._copy(jaxpr, self._place(path))
+        return self._copy(jaxpr, self._place(path, None, (), Derivation(), ()))
 
     def _place(self, *fields: Any) -> _Place:
         return self._places.setdefault(fields, _Place(*fields))
@@ -235,8 +236,10 @@ class Walk:
     def _row_around(self, place: _Place) -> Row | None:
         """The tags of the calls and loops around a place, if what autodiff derives in one has other entries than itself."""
         phase = place.derivation.phase
+        if phase in (Phase.FORWARD, Phase.CUSTOM):
+            return None
         tags = [(entries_in(each.metadata, phase), entries_in(each.metadata, each.phase)) for each in place.around]
-        if phase in (Phase.FORWARD, Phase.CUSTOM) or all(here == its_own for here, its_own in tags):
+        if all(here == its_own for here, its_own in tags):
             return None
         entries: Entries = {}
         for here, _ in tags:
@@ -292,7 +295,9 @@ class Walk:
     def _end(self, place: _Place, equation: Any) -> _Place:
         """The place of an equation in a jaxpr that begins at a place."""
         elements = _compat.jaxprs.elements_of(equation)
-        turns = tuple(each for each in elements if is_turn(each))
+        turns = self._turns.get(elements)
+        if turns is None:
+            turns = self._turns[elements] = tuple(filter(is_turn, elements))
         if self.rules is None:
             if not turns:
                 return place
