@@ -160,14 +160,14 @@ class _Comparing:
         self._visible, self._limit, self._effects = visible, seconds, effects
         self._rounds, self._seconds = 0, 0.0
         self._first: Prepared | None = None
-        self._is_confirmed = False
+        self._can_confirm = False
 
     def prepare(self) -> None:
         """Compiles the first variant. Raises VariantError."""
         start = time.monotonic()
         with step(f"compiling {self._base.name}"):
             self._first = self._base.prepare(self._results, effects=self._effects)
-        self._is_confirmed = self._base.has_own_process and time.monotonic() - start <= _READY
+        self._can_confirm = self._base.has_own_process and time.monotonic() - start <= _READY
 
     def result(self, names: Sequence[str]) -> Comparison:
         """The comparison with those of some variants that are done."""
@@ -187,7 +187,7 @@ class _Comparing:
     def _notes(self, first: Prepared) -> tuple[str, ...]:
         if not first.seconds:
             return (_NOT_RUN,)
-        can_vary = first.audit.platform == "cpu" and self._base.has_own_process and not self._is_confirmed
+        can_vary = first.audit.platform == "cpu" and self._base.has_own_process and not self._can_confirm
         rows = (row for each in self.outcomes.values() for row in (each.program, *each.rows))
         is_doubted = can_vary and any(amount.measure == TIME and amount.differs for row in rows for amount in row.amounts)
         return (*notes_of(first.audit.platform), *([_UNCONFIRMED] if is_doubted else []))
@@ -221,7 +221,7 @@ class _Comparing:
             step_seconds = max(prepared[each.name].seconds for each in running)
             try:
                 found = turns.run(step_seconds, self._limit)
-                if self._is_confirmed:
+                if self._can_confirm:
                     found = confirm(turns, found, step_seconds, self._limit)
             except VariantError as error:
                 if error.name not in prepared:

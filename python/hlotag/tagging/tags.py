@@ -295,7 +295,7 @@ def _is_hashable(value: Any) -> bool:
 
 
 def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of JAX's own value tag, with reserved entries for the policies of its keys.
+    """The metadata of JAX's own value tag, with the texts by phase that its keys ask for.
 
     Raises TagError if a value has no text or is not legal for its key, or the key is hlotag's own. Other reserved keys are JAX's
     to use.
