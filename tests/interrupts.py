@@ -80,7 +80,7 @@ def auditing() -> Callable[[], Any]:
 WORK = {"switch": lambda: switch, "block": lambda: block, "lowering": lowering, "compiling": compiling, "auditing": auditing}
 
 # Of the lines that a work executes, every so many is tried; each version of Python tries other ones. INTERRUPT_EVERY=1 tries all.
-EVERY = {"switch": 2, "block": 2, "lowering": 8, "compiling": 8, "auditing": 72}
+EVERY = {"switch": 2, "block": 2, "lowering": 8, "compiling": 4, "auditing": 72}
 
 
 def traced(work: Callable[[], Any], on_line: Callable[[Place], None]) -> None:
