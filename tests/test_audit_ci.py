@@ -152,7 +152,7 @@ def audit_of(*states: TagState, line: int = 7, value: str = "v", **fields) -> Au
 
 
 def worse(now: Audit, before: Audit) -> list[tuple[str, int, tuple[int, ...]]]:
-    found = baseline.worse(now, as_json.loads(before.to_json(), "audit.json"))
+    found = baseline.worse(now, Audit.from_json(before.to_json(), "audit.json"))
     return [(problem.kind, problem.count, problem.tags) for problem in found]
 
 

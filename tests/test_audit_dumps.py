@@ -21,6 +21,7 @@ from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.mlir.modules import to_bytecode
+from hlotag.tagging import keys
 
 THERE = (TagState.KEPT, TagState.RESTORED)
 WIDTH = 8
@@ -77,11 +78,13 @@ def states_in_process(lowered):
 @pytest.mark.parametrize("every_pass", [False, True], ids=["ends", "passes"])
 @pytest.mark.parametrize("tagging", ["jax", "hlotag"])
 @pytest.mark.parametrize("make", [one_scan, per_example, unrolled, scanned])
-def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, every_pass, tmp_path):
+def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, every_pass, tmp_path, monkeypatch):
+    monkeypatch.setattr(keys, "_registered", {})
+    hlotag.register_key("layer", compiler=True)
     block = set_xla_metadata if tagging == "jax" else lambda **entries: hlotag.tagged(entries)
     x, w = jnp.ones((4, WIDTH)), jnp.ones((4, WIDTH, WIDTH))
     passes = {"xla_dump_hlo_pass_re": ".*"} if every_pass else {}
-    with hlotag.stage() if tagging == "hlotag" else contextlib.nullcontext(), _compat.modules.without_disk_cache():
+    with hlotag.stage() if tagging != "jax" else contextlib.nullcontext(), _compat.modules.without_disk_cache():
         lowered = jax.jit(make(block)).lower(x, w)
         truth = states_in_process(lowered)
         form = "xla_dump_hlo_as_text" if tagging == "jax" else "xla_dump_hlo_as_proto"
@@ -101,6 +104,17 @@ def test_a_dump_says_what_the_audit_in_process_says_or_nothing(make, tagging, ev
     assert len(unknown) < len(audit.tags) / 2
 
 
+def test_a_dump_without_keys_that_xla_does_not_see_says_so(tmp_path):
+    with hlotag.stage(), _compat.modules.without_disk_cache():
+        f = jax.jit(lambda x: hlotag.tag(hlotag.tag(jnp.sin(x), {"layer": "0"}), {"_scheduling_group_id": "1"}))
+        f.lower(jnp.ones(4)).compile({"xla_dump_to": str(tmp_path), "xla_dump_hlo_as_proto": True})
+    audit = hlotag.audit(tmp_path)
+    assert [tag.key for tag in audit.tags] == ["_scheduling_group_id"]
+    assert any(
+        "XLA did not see the keys layer, " in note and "register_key('layer', compiler=True)" in note for note in audit.notes
+    )
+
+
 def test_command_and_audit_in_process_agree(tmp_path, capsys):
     def product(a, b):
         with hlotag.tagged({"k": "dot"}):
@@ -117,7 +131,7 @@ def test_command_and_audit_in_process_agree(tmp_path, capsys):
     found = json.loads((tmp_path / "audit.json").read_text())
     assert found["counts"] == {str(state): count for state, count in expected.counts.items()}
     assert "compiled with hlotag's HLO stage" in found["notes"][0]
-    assert expected.counts[TagState.RESTORED]
+    assert expected.counts[TagState.KEPT] and not expected.lost
     assert main(["audit", str(file), "--no-hlo", "--fail-if", "lost"]) == 1
     assert "compiled without hlotag's HLO stage" in capsys.readouterr().out.replace("\n", " ")
 

@@ -183,11 +183,11 @@ def test_disable_in_another_thread_waits_for_the_end_of_an_audit(kind, monkeypat
 
     options = collect._dump_options
 
-    def disable_elsewhere(*args):
+    def disable_elsewhere(*args, **options_given):
         thread = threading.Thread(target=hlotag.disable)
         thread.start()
         thread.join()
-        return options(*args)
+        return options(*args, **options_given)
 
     hlotag.enable()
     lowered = jax.jit(fun).lower(X)

@@ -65,7 +65,7 @@ def test_an_entry_of_a_library_that_xla_drops_is_no_problem():
         audit.report.sentence == f"1 of 2 tags are {WELL}, but for 1 that libraries wrote and XLA dropped (xla_metadata_payload)."
     )
     assert [len(Condition.parse(text).violations(audit)) for text in ("lost", "attention")] == [1, 0]
-    assert audit.keys == ["k"] and audit.work_by("xla_metadata_payload") == []  # No table by default.
+    assert audit.keys == ["k"] and audit.costs_by("xla_metadata_payload") == []  # No table by default.
 
 
 READ_LATE = "_scheduling_group_id"

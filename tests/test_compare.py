@@ -25,7 +25,7 @@ from hlotag.comparisons.results import compare_results, write_results
 from hlotag.comparisons.subjects import Prepared
 from hlotag.comparisons.timing import compare_pairs, join_launches
 from hlotag.comparisons.turns import Turns
-from hlotag.profiles import Row, Timing
+from hlotag.profiles import Profile, Row
 from hlotag.profiles.record import Runner
 
 X = np.full((64, 64), 0.01, np.float32)
@@ -118,8 +118,8 @@ class Launched:
         yield
         self._steps = None
 
-    def profile(self, by: Grouping | None) -> Timing:
-        return cast(Timing, SimpleNamespace(rows=[SimpleNamespace(key="layer", value="0", phase="forward", steps=self._traced)]))
+    def profile(self, by: Grouping | None) -> Profile:
+        return cast(Profile, SimpleNamespace(rows=[SimpleNamespace(key="layer", value="0", phase="forward", steps=self._traced)]))
 
     def forget(self) -> None:
         self._traced = []
@@ -165,12 +165,12 @@ def test_launches_are_joined_to_what_all_allow():
 # --- Profiles and audits that were made before --------------------------------------------------------------------------------
 
 
-def timing(scale: float = 1.0, noise: float = 0.0, count: int = 10, **rows: float) -> Timing:
+def timing(scale: float = 1.0, noise: float = 0.0, count: int = 10, **rows: float) -> Profile:
     """A profile whose rows have these seconds in each step, with a noise of its own in each row."""
     factors = {value: [scale * (1 + noise * ((7 * n + 3 * k) % 5 - 2)) for n in range(count)] for k, value in enumerate(rows)}
     steps = {value: tuple(seconds * factor for factor in factors[value]) for value, seconds in rows.items()}
     made = [Row("layer", value, "forward", sum(each) / count, 0.5, 1, steps=each) for value, each in steps.items()]
-    return Timing("jit_f", ("CPU:0",), tuple(map(sum, zip(*steps.values(), strict=True))), tuple(made))
+    return Profile("jit_f", ("CPU:0",), tuple(map(sum, zip(*steps.values(), strict=True))), tuple(made))
 
 
 LAYERS = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0}

@@ -97,7 +97,7 @@ def test_json_of_audits_and_profiles_is_compared(folder, capsys):
         assert main(["audit", f"train.py:{name}", "--json", f"{name}.json", "--memory"]) == 0
     assert main(["compare", "step.json", "twice.json"]) == 0
     assert "1.06 Mflop +100.0%" in capsys.readouterr().out
-    Path("t.json").write_text('{"schema": "hlotag.audit/8"}')
+    Path("t.json").write_text('{"schema": "hlotag.audit/9"}')
     assert main(["compare", "step.json", "t.json"]) == 2
     assert "the audit is incomplete" in capsys.readouterr().err
 

@@ -165,7 +165,7 @@ def test_hlo_stage(step, shape, size):
     def run(n: int) -> float:
         program, data = modules[n]
         if step == "measure":
-            return timed(lambda: _core.measure_work(data))
+            return timed(lambda: _core.Module(data).measure())
         rules = Rules(program.entries(), ("*",))
         return timed(lambda: program.restore(data, rules, keeps_numbers=False))
 

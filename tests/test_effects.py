@@ -11,7 +11,7 @@ import pytest
 
 import hlotag
 from hlotag import _compat
-from hlotag.audits import Apart, Audit, Effect, TagState, Verdict, effects
+from hlotag.audits import Audit, Effect, TagState, Verdict, effects
 from hlotag.audits.dumps import of_modules
 from hlotag.audits.effects.schedule import Member, Schedule
 from hlotag.audits.model import Op
@@ -42,8 +42,7 @@ def audited(tagged: str, platform: str, untagged: str = "") -> Audit:
         return audit
     with_tags, without = (schedule(audit, each) for each in (module, read(untagged)))
     found = effects.find(audit.tags, audit.ops, with_tags, without, platform)
-    apart = effects.find_apart(audit.tags, with_tags, without)
-    return dataclasses.replace(audit, effects=found, apart=apart, tags=effects.without_lost(audit.tags, found))
+    return dataclasses.replace(audit, effects=found, tags=effects.without_lost(audit.tags, found))
 
 
 def schedule(audit: Audit, module: HloModule) -> Schedule:
@@ -297,49 +296,6 @@ def sums(*tags: str) -> str:
     sum_of = f"{F32} all-reduce(p), replica_groups={{}}, to_apply=f"
     lines = [f"{name} = {sum_of}, frontend_attributes={{{tag}}}" for name, tag in zip(names, tags, strict=True)]
     return SUM + entry(*lines, f"ROOT r = ({', '.join([F32] * len(tags))}) tuple({', '.join(names)})")
-
-
-def apart_of(*tags: str) -> Audit:
-    """The audit of all-reduces that XLA combines to one without their tags."""
-    combined = SUM + entry(f"ROOT a0 = {F32} all-reduce(p), replica_groups={{}}, to_apply=f")
-    audit = audited(sums(*tags), "tpu")
-    with_tags, without = schedule(audit, read(sums(*tags))), read(combined)
-    (whole,) = (i for i in without.instructions() if i.opcode == "all-reduce")
-    reductions = [op.id for op in audit.ops if op.name == "all-reduce"]
-    return dataclasses.replace(
-        audit, apart=effects.find_apart(audit.tags, with_tags, Schedule(without, {op: [whole] for op in reductions}))
-    )
-
-
-def test_a_key_of_people_that_keeps_collectives_apart():
-    audit = apart_of('layer="0"', 'layer="1"', 'layer="2"')
-    assert audit.apart == (Apart(("layer",), "all-reduce", 3, 1, audit.apart[0].ops),)
-    (problem,) = audit.report.problems
-    assert (problem.kind, problem.tag, problem.count) == ("kept apart", "layer", 3)
-    assert problem.why == "`layer` keeps 3 all-reduces apart that XLA would combine into 1 instruction."
-    assert 'hlotag.register_key("layer", compiler=False)' in problem.advice
-
-
-@pytest.mark.parametrize("tags", [('layer="0"', 'layer="0"'), ('layer="0",combiner_key="a"', 'layer="0",combiner_key="b"')])
-def test_what_a_compilers_key_keeps_apart_is_no_cost(tags):
-    assert apart_of(*tags).apart == ()
-
-
-@pytest.mark.parametrize(
-    ("platform", "tags", "expected"),
-    [
-        ("tpu", ('layer="0"', 'layer="1"'), {"layer"}),
-        ("tpu", ('layer="0"',), set()),
-        ("cuda", ('layer="0"', 'layer="1"'), set()),
-        ("cuda", ('layer="0",combiner_key="a"',), {"layer", "combiner_key"}),
-        ("tpu", ('layer="0",combiner_key="a"',), set()),
-        ("tpu", ('layer="0",scheduler_hint="force_early"',), set()),
-    ],
-)
-def test_the_program_is_compiled_again_if_that_shows_something(platform, tags, expected):
-    module = read(sums(*tags))
-    names = {tag.key for tag in of_modules(module, module, platform=platform).tags}
-    assert effects.keys_to_compare(names, module, platform) == expected
 
 
 def test_an_asynchronous_collective_in_a_function_is_no_call_of_it():

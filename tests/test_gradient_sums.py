@@ -57,7 +57,7 @@ def audit_of(form, layer):
 
 
 def exchanged(audit, by):
-    rows = [row for row in audit.work_by(by) if row.exchanged > 4]  # The loss has four bytes.
+    rows = [row for row in audit.costs_by(by) if row.exchanged > 4]  # The loss has four bytes.
     assert {row.phase for row in rows} == {"backward"}
     return {row.value: row.exchanged for row in rows}
 
@@ -123,4 +123,4 @@ def test_a_sum_of_the_program_stays_in_its_own_scope():
     split = jax.shard_map(body, mesh=mesh, in_specs=P("data"), out_specs=P(), check_vma=False)
     with hlotag.stage(None):
         audit = hlotag.audit(jax.jit(jax.grad(split)), jnp.ones((ROWS, WIDTHS[0])), effects=False)
-    assert {row.value for row in audit.work_by("scope") if row.exchanged} == {""}
+    assert {row.value for row in audit.costs_by("scope") if row.exchanged} == {""}

@@ -21,7 +21,7 @@ from hlotag import ParseError, _compat
 from hlotag.cli import main
 from hlotag.hlo import HloModule
 from hlotag.hlo.traffic import measure_traffic
-from hlotag.profiles import Limits, Profile, Row, as_json, limits
+from hlotag.profiles import Limits, Profile, Row, limits
 from hlotag.profiles.table import as_text
 
 N, TRIPS = 512, 8
@@ -210,7 +210,7 @@ def test_a_table_has_the_columns_for_which_there_is_room():
 def test_json_and_page_have_the_rates(tmp_path):
     profile = profiled(tagged(lambda x: x @ x), X)
     text = profile.to_json()
-    document, read = json.loads(text), as_json.loads(text, "p.json")
+    document, read = json.loads(text), Profile.from_json(text, "p.json")
     assert (read.limits, read.mfu, read.rows) == (GIVEN, profile.mfu, profile.rows)
     assert (document["mfu"], document["limits"]["bandwidth"]) == (profile.mfu, 1e11)
     profile.to_html(tmp_path / "p.html")
@@ -222,7 +222,7 @@ def test_json_and_page_have_the_rates(tmp_path):
     for row in document["rows"]:
         for field in ("flops", "bytes", "of_flops", "of_bandwidth"):
             del row[field]
-    older = as_json.loads(json.dumps(document), "older.json")
+    older = Profile.from_json(json.dumps(document), "older.json")
     assert (older.limits, older.mfu, older.rows[0].flops) == (None, None, 0)
 
 

@@ -114,24 +114,26 @@ def test_what_a_scan_keeps_is_of_the_operation_that_makes_it(name):
     # A branch of jax 0.10 keeps the weights, too, which no operation makes.
     least = 2 * NARROW
     forward = {
-        by: [row for row in audit.memory_by(by) if row.phase == "forward" and row.bytes >= least]
+        by: [row for row in audit.costs_by(by) if row.phase == "forward" and row.memory >= least]
         for by in ("layer", "source", "operation")
     }
     assert {row.value for row in forward["layer"]} == {"wide", "narrow"}
     # What the transpose of the scan reads from the arrays, one layer at a time, is of the same operations.
     assert {row.value for row in forward["operation"]} == {"exponential", "dot_general"}
     assert len(forward["source"]) == 2
-    assert all(sum(row.bytes for row in audit.memory_by(by)) == audit.memory.bytes for by in forward)
+    assert all(sum(row.memory for row in audit.costs_by(by)) == audit.memory.bytes for by in forward)
     if name not in ("tagged by value", "tagged by rules"):
-        in_scope = {row.value: row.bytes for row in audit.memory_by("scope") if row.phase == "forward" and row.value}
-        assert in_scope == {row.value: row.bytes for row in forward["layer"]}
+        in_scope = {
+            row.value: row.memory for row in audit.costs_by("scope") if row.phase == "forward" and row.value and row.memory
+        }
+        assert in_scope == {row.value: row.memory for row in forward["layer"]}
 
 
 def test_a_scan_keeps_what_its_layers_keep_without_it():
     """But for its first input, which is an argument of the program."""
     scan, single = audited(jax.grad(scanned), WEIGHTS, X), audited(jax.grad(unrolled), WEIGHTS, X)
-    rows = {row.value: row for row in single.memory_by("layer") if row.phase == "forward" and row.value}
-    assert {layer: row.bytes for layer, row in rows.items()} == stacks(scan) - Counter({"narrow": NARROW})
+    rows = {row.value: row for row in single.costs_by("layer") if row.phase == "forward" and row.value}
+    assert {layer: row.memory for layer, row in rows.items()} == stacks(scan) - Counter({"narrow": NARROW})
     assert {layer: row.values for layer, row in rows.items()} == {"wide": LAYERS, "narrow": LAYERS - 1}
 
 
@@ -145,7 +147,7 @@ def test_a_checkpoint_in_a_scan_keeps_inputs_alone(of):
         checkpointed, trips = (lambda _, x: scanned(groups, x, group)), 2
     audit = audited(jax.grad(checkpointed, argnums=1 if of == "groups of layers" else 0), WEIGHTS, X)
     assert stacks(audit, trips) == {"narrow": trips * NARROW}
-    recomputed = [row for row in audit.memory_by("layer") if row.phase == "recomputed" and row.bytes >= NARROW]
+    recomputed = [row for row in audit.costs_by("layer") if row.phase == "recomputed" and row.memory >= NARROW]
     assert {row.value for row in recomputed} <= {"wide", "narrow"}
 
 
@@ -200,7 +202,7 @@ def test_a_slice_of_the_program_keeps_its_own_tag():
 
 def test_an_audit_says_how_many_values_an_array_holds():
     audit = audited(jax.grad(scanned), WEIGHTS, X)
-    row = next(row for row in audit.memory_by("layer") if row.value == "wide" and row.phase == "forward")
+    row = next(row for row in audit.costs_by("layer") if row.value == "wide" and row.phase == "forward")
     assert LAYERS <= row.values <= LAYERS + 2
     buffers = json.loads(audit.to_json())["memory"]["buffers"]
     kept = next(each for each in buffers if not each["kind"])  # The largest is first.

@@ -14,7 +14,7 @@ import traces
 from hlotag.audits import Audit, Instruction, Tag, TagState
 from hlotag.cli import main
 from hlotag.errors import ArgumentError, ParseError
-from hlotag.profiles import Row, Timing, as_json
+from hlotag.profiles import Profile, Row
 from hlotag.profiles.model import in_words
 from test_profile_trace import PROGRAM, host, step, thunk
 
@@ -77,7 +77,7 @@ def test_a_trace_is_profiled_and_shown_safely(traced, capsys):
     assert re.findall(r'<rect class="(?:forward|none)" x="[\d.]+" width="([\d.]+)" height', page) == ["1000.0", "666.7"]
     assert gzip.decompress(Path("t.json.gz").read_bytes()).startswith(b'{"traceEvents"')
     written = Path("p.json").read_text()
-    again = as_json.loads(written, "p.json")
+    again = Profile.from_json(written, "p.json")
     assert (again.steps, again.rows[0].value, again.sentence) == ((4e-3, 6e-3), FORGED, json.loads(written)["sentence"])
 
 
@@ -128,18 +128,18 @@ def test_an_audit_that_is_incomplete_is_an_error(traced, capsys):
 
 def test_json_that_is_no_profile_is_an_error():
     row = Row("k", "1", "forward", 1.0, 1.0, 1.0, steps=(1.0,))
-    whole = json.loads(as_json.dumps(Timing("jit_f", ("CPU:0",), (1.0,), (row,))))
+    whole = json.loads(Profile("jit_f", ("CPU:0",), (1.0,), (row,)).to_json())
     for text, message in [
         ("{", "not JSON"),
-        (json.dumps(whole | {"schema": "hlotag.audit/8"}), "expected a profile with schema 'hlotag.profile/2'"),
+        (json.dumps(whole | {"schema": "hlotag.audit/9"}), "expected a profile with schema 'hlotag.profile/2'"),
         (json.dumps({name: value for name, value in whole.items() if name != "rows"}), "incomplete.*rows"),
         (json.dumps(whole | {"rows": [{"key": "k"}]}), "incomplete"),
         (json.dumps(whole | {"steps": ["a"]}), "incomplete"),
     ]:
         with pytest.raises(ParseError, match=message):
-            as_json.loads(text, "p.json")
+            Profile.from_json(text, "p.json")
     with pytest.raises(ArgumentError, match="has no timeline"):
-        hlotag.profiles.Profile(**vars(as_json.loads(json.dumps(whole), "p.json"))).to_perfetto("t.json")
+        hlotag.profiles.Profile.from_json(json.dumps(whole), "p.json").to_perfetto("t.json")
 
 
 def test_times_are_written_in_a_unit_that_fits():

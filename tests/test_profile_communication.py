@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 import hlotag
 import traces
 from hlotag.audits.model import Instruction, Op
-from hlotag.profiles import as_json, trace
+from hlotag.profiles import Profile, trace
 from hlotag.profiles.dependences import Independence
 from hlotag.profiles.join import profile_of
 from test_profile_trace import MS, host, profiled, program_of, step, thunk
@@ -117,7 +117,7 @@ def test_a_collective_says_what_it_is_for(tmp_path):
         ("layer=0",),
     )
     assert (second.name, second.bytes, second.group, second.scope, second.phase) == (START, 1024, 4, "b", "forward")
-    assert as_json.loads(found.to_json(), "p.json").transfers == found.transfers
+    assert Profile.from_json(found.to_json(), "p.json").transfers == found.transfers
     text = str(found)
     assert "exposed" in text and "1.0 KiB" in text and SUM in text
     found.to_html(tmp_path / "page.html")
@@ -180,7 +180,7 @@ def test_products_that_could_hide_a_collective():
     free = {name for name, each in tags.items() if each == ("product=free",) and "tanh" not in name}
     assert set(gather.products) == free and len(free) == 2, tags
     assert gather.independent == pytest.approx(sum(found.seconds[name] for name in free))
-    assert as_json.loads(found.to_json(), "p.json").transfers == found.transfers
+    assert Profile.from_json(found.to_json(), "p.json").transfers == found.transfers
     if gather.exposed:
         assert f"{gather.name} of " in gather.overlap and " of independent products: " in gather.overlap
 

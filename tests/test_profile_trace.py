@@ -8,8 +8,8 @@ import pytest
 
 import traces
 from hlotag import ArgumentError, ParseError
+from hlotag.audits.audit import Audit
 from hlotag.audits.model import Instruction, Op, Tag, TagState
-from hlotag.audits.report import Reported
 from hlotag.profiles import Profile, perfetto, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
@@ -47,7 +47,7 @@ INSTRUCTIONS = [
 
 def program_of(name: str, tags: Any, instructions: Any, ops: Any = OPS) -> Program:
     tagged = [Tag(key, value, ops[op], TagState.KEPT) for key, value, op in tags]
-    return Program(Reported(name, ops, tagged, instructions=instructions))
+    return Program(Audit(name, ops, tagged, instructions=instructions))
 
 
 PROGRAM = program_of("jit_step", TAGS, INSTRUCTIONS)

@@ -17,12 +17,12 @@ from jax.sharding import PartitionSpec as P
 import hlotag
 import traces
 from hlotag import _compat
+from hlotag.audits.audit import Audit
 from hlotag.audits.model import Instruction, Op, Tag, TagState
-from hlotag.audits.report import Reported
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
 from hlotag.hlo.partners import find_partners
-from hlotag.profiles import Profile, as_json, table
+from hlotag.profiles import Profile, table
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
 from test_profile_trace import step, thunk
@@ -108,7 +108,7 @@ def profiled(folder: Path, groups: str, *devices: list[tuple[str, float, float]]
         for name, start, duration in events:
             line = lines.setdefault(f"thread {number} {name}", [])
             line.append(thunk(name, start, duration, device_ordinal=number))
-    audit = Reported("jit_step", OPS, [Tag("layer", "0", OPS[0], TagState.KEPT)], instructions=INSTRUCTIONS)
+    audit = Audit("jit_step", OPS, [Tag("layer", "0", OPS[0], TagState.KEPT)], instructions=INSTRUCTIONS)
     program = Program(audit, module_of(reduced(groups), list(range(4))))
     return profile_of(program, program.read(traces.write(folder, {"/host:CPU": lines})))
 
@@ -164,7 +164,7 @@ def test_waiting_is_in_table_page_and_json(tmp_path):
     rows = [next(line for line in text.splitlines() if line.startswith("sum")).split() for text in (narrow, wide)]
     shown = ["5.50", "1.00", "7.00", "4.50", "5.50", "CPU:0"]  # Mean, least, most, waiting, exposed, slowest.
     assert [[cell for cell in row if cell in shown] for row in rows] == [["5.50", "4.50", "5.50", "CPU:0"], shown]
-    assert as_json.loads(found.to_json(), "p.json").transfers == found.transfers
+    assert Profile.from_json(found.to_json(), "p.json").transfers == found.transfers
     found.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert all(text in page for text in (">slowest</th>", "<td>CPU:0</td>", ">4.5 ms</td>", ">1 ms</td>", ">7 ms</td>"))

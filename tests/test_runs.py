@@ -22,7 +22,7 @@ def compiled(f):
 
 
 def flops_of(audit):
-    return sum(row.flops for row in audit.work_by("operation"))
+    return sum(row.flops for row in audit.costs_by("operation"))
 
 
 def twice(x):

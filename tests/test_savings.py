@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 import hlotag
-from hlotag.audits.render import as_json
+from hlotag.audits import Audit
 
 LAYERS, WIDTH, ROWS = 4, 64, 512
 VALUE = 4 * ROWS * WIDTH
@@ -122,7 +122,7 @@ def test_a_line_names_its_rows_and_is_in_page_and_json(tmp_path):
     assert line.startswith("jax.checkpoint on each layer frees at most ") and f": {audit.savings[0].rows[0]}, " in line
     audit.to_html(tmp_path / "a.html")
     assert line in (tmp_path / "a.html").read_text()
-    assert as_json.loads(audit.to_json(), "a.json").savings == audit.savings
+    assert Audit.from_json(audit.to_json(), "a.json").savings == audit.savings
 
 
 def test_without_memory_nothing_is_said():

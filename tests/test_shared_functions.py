@@ -41,13 +41,13 @@ def test_work_and_memory_of_a_shared_function_are_those_of_its_callers():
     audit = hlotag.audit(jax.jit(jax.grad(loss)), *ARGS, effects=False, memory=True)
     assert any(len(each.owners) > 1 for each in audit.instructions)  # Constants joined with their users.
     flops = {}
-    for row in audit.work_by("scope"):
+    for row in audit.costs_by("scope"):
         flops[row.value] = flops.get(row.value, 0) + row.flops
     assert {scope for scope, amount in flops.items() if amount} <= {"", *(f"{layer}/inner" for layer in LAYER_NAMES)}
     # One forward product and two backward ones; the first layer's input has no gradient.
     for number in range(LAYERS):
         assert flops[f"layer{number}/inner"] == pytest.approx(PRODUCT * (2 if number == 0 else 3), rel=0.1)
-    in_memory = {row.value.partition("/")[0] for row in audit.memory_by("scope") if row.key}
+    in_memory = {row.value.partition("/")[0] for row in audit.costs_by("scope") if row.key and row.memory}
     assert in_memory - {""} and in_memory <= {"", *LAYER_NAMES}
 
 
@@ -63,7 +63,7 @@ def test_a_dump_says_which_layer_calls_a_shared_function(tmp_path):
         jax.jit(jax.grad(loss)).lower(*ARGS).compile(options)
     audit = dumps.audit_dumps(tmp_path)
     flops = {}
-    for row in audit.work_by("scope"):
+    for row in audit.costs_by("scope"):
         flops[row.value] = flops.get(row.value, 0) + row.flops
     for number in range(LAYERS):
         assert flops[f"layer{number}/inner"] == pytest.approx(PRODUCT * (2 if number == 0 else 3), rel=0.1)

@@ -33,7 +33,7 @@ def test_three_cosines_take_longer_than_thirty_products_and_sums(function):
     name = next(each.caller or each.kernel for each in program.audit.instructions if each.opcode == "cosine")
     trig = sum(part.weight for part in program.parts(name) if program.values(part.op).get("layer") == "trig")
     assert 0.75 < trig < 0.95
-    flops = {row.value: row.flops for row in program.audit.work_by("layer")}
+    flops = {row.value: row.flops for row in program.audit.costs_by("layer")}
     assert flops["trig"] / sum(flops.values()) == pytest.approx(3 / 63, rel=0.01)  # Work stays XLA's.
 
 

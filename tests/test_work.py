@@ -42,14 +42,14 @@ def step():
 
 @pytest.mark.parametrize("by", ["layer", "scope", "scope:1", "source", "operation", ("layer", "operation")])
 def test_rows_sum_to_the_work_of_instructions(step, by):
-    rows = step.work_by(by)
+    rows = step.costs_by(by)
     for amount in ("flops", "bytes"):
         assert sum(getattr(row, amount) for row in rows) == sum(getattr(i, amount) * i.runs for i in step.instructions)
 
 
 def test_a_layer_has_its_products(step):
     """Forward one product; backward those of both gradients. The gradient of the input is not asked for."""
-    products = {(row.value, row.phase): row.flops for row in step.work_by(("layer", "operation")) if "dot" in row.value}
+    products = {(row.value, row.phase): row.flops for row in step.costs_by(("layer", "operation")) if "dot" in row.value}
     backward = {f"{n}, dot_general": (2 if n else 1) * PRODUCT for n in range(LAYERS)}
     assert products == {
         **{(f"{n}, dot_general", "forward"): PRODUCT for n in range(LAYERS)},
@@ -62,7 +62,7 @@ def test_a_loop_counts_each_of_its_trips():
         with hlotag.tagged({"layer": "loop"}):
             return lax.fori_loop(0, 7, lambda _, x: layer(x, w), x)
 
-    (row,) = [row for row in audited(f, X, WEIGHTS[0]).work_by(("layer", "operation")) if row.value == "loop, dot_general"]
+    (row,) = [row for row in audited(f, X, WEIGHTS[0]).costs_by(("layer", "operation")) if row.value == "loop, dot_general"]
     assert row.flops == 7 * PRODUCT
 
 
@@ -124,7 +124,7 @@ def test_collectives_have_the_bytes_that_they_exchange():
             return lax.with_sharding_constraint(x @ w, NamedSharding(mesh, P()))
 
     summed = audited(f, put(X, None, "a"), put(WEIGHTS[0], "a", None))
-    (row,) = [row for row in summed.work_by("layer") if row.value]
+    (row,) = [row for row in summed.costs_by("layer") if row.value]
     assert (row.exchanged, row.flops) == (VALUE, pytest.approx(PRODUCT / 4 + ROWS * WIDTH, rel=0.05))
     local = audited(f, put(X), put(WEIGHTS[0]))
     program, _ = compared(local, summed)
@@ -145,7 +145,7 @@ def test_each_layer_has_its_own_collectives_and_its_own_memory():
     weights = [jnp.ones((WIDTH, WIDTH))] * LAYERS
     step = jax.jit(jax.grad(loss), out_shardings=[sharded] * LAYERS)
     audit = audited(step, *jax.device_put((weights, X), sharded), memory=True)
-    gathered = {(row.value, row.phase): row.exchanged for row in audit.work_by("layer") if row.exchanged}
+    gathered = {(row.value, row.phase): row.exchanged for row in audit.costs_by("layer") if row.exchanged}
     size = 4 * WIDTH * WIDTH
     assert gathered == {(str(n), phase): size for n in range(LAYERS) for phase in ("forward", "backward")}
     combined = [each for each in audit.instructions if each.collective == "all-reduce" and each.start == each.name]
@@ -171,7 +171,7 @@ def test_a_combined_collective_is_divided_by_the_bytes_of_each_operand():
     put = jax.device_put(weights, NamedSharding(mesh, P())), jax.device_put(X, NamedSharding(mesh, P("a")))
     audit = audited(jax.jit(jax.grad(loss)), *put)
     sizes = {"big": 4 * WIDTH * WIDTH} | dict.fromkeys(names, 4 * WIDTH)
-    assert {row.value: row.exchanged for row in audit.work_by("layer") if row.exchanged} == sizes
+    assert {row.value: row.exchanged for row in audit.costs_by("layer") if row.exchanged} == sizes
     (combined,) = [each for each in audit.instructions if each.collective and each.start == each.name]
     program = Program(audit)
     time = dict.fromkeys(sizes, 0.0)

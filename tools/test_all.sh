@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # All checks, for every supported Python found. With CI=true a missing Python or tool is a failure. The compilers for GPU and TPU
 # are left out, and named, where their packages cannot be had: they take 2 GB for each version. QUICK=passed says that `make test`
-# has just passed, which runs the quick tests of 3.13.
+# has just passed, which ran the quick tests with the newest Python and JAX: then each test runs once with that JAX.
 set -u
 cd "$(dirname "$0")/.."
 source tools/steps.sh
@@ -24,7 +24,7 @@ for version in 3.11 3.12 3.13; do
   newest=$version
   case $version in
     3.11) selection=(-k "not test_code_of_page") ;; # Pages show what the newest jax does.
-    3.12) selection=() ;;
+    3.12) if [[ ${QUICK:-} == passed ]]; then selection=(-m slow); else selection=(); fi ;;
     3.13) selection=(-m "not slow") ;; # It has the jax of 3.12, and slow tests are about jax.
   esac
   [[ $version == 3.13 && ${QUICK:-} == passed ]] ||

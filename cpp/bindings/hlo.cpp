@@ -86,13 +86,24 @@ private:
 };
 
 /// Runs `run` and turns errors about a module into ValueError.
-template <class Run> auto withModule(const nb::bytes &module, Run run) {
+template <class Run> auto checked(Run run) {
   try {
-    return run(std::string_view(module.c_str(), module.size()));
+    return run();
   } catch (const wire::ModuleError &error) {
     throw nb::value_error(error.what());
   }
 }
+
+std::string_view viewOf(const nb::bytes &data) { return {data.c_str(), data.size()}; }
+
+/// A module with the bytes that it has views of.
+struct ReadModule {
+  explicit ReadModule(nb::bytes bytes)
+      : data(std::move(bytes)), module(checked([&] { return hlo::Module(viewOf(data)); })) {}
+
+  nb::bytes data;
+  hlo::Module module;
+};
 
 bool anyEntries(nb::handle module, const nb::callable &accepts) {
   return hlo::anyEntries(operationOf(module), [&](const hlo::Entries &entries) {
@@ -104,16 +115,14 @@ Program numberOperations(nb::handle module, std::string_view token, bool every) 
   return Program::ofOperations(operationOf(module).raw(), token, every);
 }
 
-Program programOfInstructions(const nb::bytes &data, const hlo::Numbers &numbers) {
-  return withModule(data, [&](std::string_view bytes) {
-    return Program::ofInstructions(hlo::Module(bytes), numbers);
-  });
+Program programOf(const ReadModule &read, const hlo::Numbers &numbers) {
+  return checked([&] { return Program::ofInstructions(read.module, numbers); });
 }
 
-nb::list join(const Program &program, const nb::bytes &data, nb::handle named,
+nb::list join(const Program &program, const ReadModule &read, nb::handle named,
               std::string_view without) {
-  return withModule(data, [&](std::string_view bytes) {
-    hlo::Module module(bytes);
+  return checked([&] {
+    const hlo::Module &module = read.module;
     if (named.is_none()) {
       std::vector<hlo::Numbers> ids =
           hlo::join(module, program, hlo::readNames(module, program), without);
@@ -130,10 +139,10 @@ nb::list join(const Program &program, const nb::bytes &data, nb::handle named,
   });
 }
 
-nb::list measureWork(const nb::bytes &data) {
-  return withModule(data, [&](std::string_view bytes) {
+nb::list measureWork(const ReadModule &read) {
+  return checked([&] {
     nb::list made;
-    for (const hlo::Work &work : hlo::measureWork(hlo::Module(bytes)))
+    for (const hlo::Work &work : hlo::measureWork(read.module))
       made.append(nb::make_tuple(work.flops, work.bytes, work.effort()));
     return made;
   });
@@ -141,15 +150,15 @@ nb::list measureWork(const nb::bytes &data) {
 
 nb::bytes restore(const Program &program, const nb::bytes &data, nb::handle rules,
                   bool keepsNumbers) {
-  std::string restored = withModule(data, [&](std::string_view bytes) {
+  std::string restored = checked([&] {
     Rules said(rules);
-    return hlo::restore(bytes, program, said, keepsNumbers);
+    return hlo::restore(viewOf(data), program, said, keepsNumbers);
   });
   return nb::bytes(restored.data(), restored.size());
 }
 
 nb::bytes chainFrames(const nb::bytes &data) {
-  std::string chained = withModule(data, hlo::chainFrames);
+  std::string chained = checked([&] { return hlo::chainFrames(viewOf(data)); });
   return nb::bytes(chained.data(), chained.size());
 }
 
@@ -235,8 +244,12 @@ void python::bindHlo(nb::module_ &m) {
       .def("restore", &restore, nb::arg("module"), nb::arg("rules"), nb::kw_only(),
            nb::arg("keeps_numbers"),
            "The module with the entries from `rules`; without numbers, unless it keeps them.");
-  m.def("measure_work", &measureWork, nb::arg("module"),
-        "(flops, bytes, both on one scale) of each instruction, in the module's order.");
+  nb::class_<ReadModule>(m, "Module", "An HLO module, read once.")
+      .def(nb::init<nb::bytes>(), nb::arg("data"))
+      .def("measure", &measureWork,
+           "(flops, bytes, both on one scale) of each instruction, in the module's order.")
+      .def("program_of", &programOf, nb::arg("numbers"),
+           "Takes those instructions whose number is not -1 for operations.");
   m.def("join_rules", &hlo::joinRuleNames, "The names of the rules of `Program.join`, in order.");
   m.def(
       "without_numbers",
@@ -246,6 +259,4 @@ void python::bindHlo(nb::module_ &m) {
         "The module with stack frames that keep their ids when XLA reads it.");
   m.def("number_operations", &numberOperations, nb::arg("module"), nb::arg("token"), nb::kw_only(),
         nb::arg("every"), "Numbers the names of operations.");
-  m.def("program_of_instructions", &programOfInstructions, nb::arg("module"), nb::arg("numbers"),
-        "Takes those instructions whose number is not -1 for operations.");
 }

@@ -5,9 +5,9 @@ from . import audits as audits
 from . import comparisons as comparisons
 from . import profiles as profiles
 from . import xla as xla
+from .audits.audit import read_audit as read_audit
 from .audits.blocks import auditing as auditing
 from .audits.collect import audit as audit
-from .audits.views import read_audit as read_audit
 from .comparisons.run import compare as compare
 from .errors import ArgumentError as ArgumentError
 from .errors import Diagnostic as Diagnostic

@@ -244,8 +244,8 @@ def test_products_that_the_compiler_merges(compilers):
         ]
 
 
-@pytest.mark.parametrize("compiler", [True, False])
-def test_tags_of_people_keep_collectives_apart(compiler, compilers, monkeypatch):
+@pytest.mark.parametrize("compiler", [None, False, True])
+def test_tags_of_people_keep_collectives_apart_only_if_xla_sees_them(compiler, compilers, monkeypatch):
     """TPU's compiler combines collectives only if their tags are equal."""
     monkeypatch.setattr(keys, "_registered", {})
     hlotag.register_key("layer", compiler=compiler)
@@ -258,9 +258,5 @@ def test_tags_of_people_keep_collectives_apart(compiler, compilers, monkeypatch)
         return parts
 
     audit = audited(compilers[FOUR], mapped(run, P("i"), [P()] * 6), X)
-    if PLATFORM == "gpu" or not compiler:
-        assert audit.apart == ()
-    else:
-        (apart,) = audit.apart
-        assert (apart.keys, apart.opcode, apart.separate, apart.combined) == (("layer",), "all-reduce", 6, 1)
-        assert "`layer` keeps 6 all-reduces apart that XLA would combine into 1 instruction." in str(audit.report.problems[0])
+    sums = {name for tag in audit.tags if tag.op.name == "stablehlo.all_reduce" for name in tag.op.instructions}
+    assert len(sums) == (6 if compiler and PLATFORM == "tpu" else 1) and not audit.lost

@@ -57,7 +57,7 @@ def test_rows_sum_to_what_xla_reserves(audits, name, request):
     assert memory.bytes == pytest.approx(total, rel=0.02)
     assert memory.host == pytest.approx(stats.host_temp_size_in_bytes, rel=0.02)
     for by in ("layer", "scope", "operation"):
-        assert sum(row.bytes for row in audits[name].audit.memory_by(by)) == memory.bytes
+        assert sum(row.memory for row in audits[name].audit.costs_by(by)) == memory.bytes
 
 
 def test_offloaded_activations_are_in_the_hosts_memory(audits):
@@ -67,7 +67,7 @@ def test_offloaded_activations_are_in_the_hosts_memory(audits):
 
 def test_a_checkpoint_needs_less_in_the_layers(audits):
     in_layers = {
-        name: sum(row.bytes for row in each.audit.memory_by("layer") if row.key and row.value) for name, each in audits.items()
+        name: sum(row.memory for row in each.audit.costs_by("layer") if row.key and row.value) for name, each in audits.items()
     }
     assert in_layers["step"] > 0.5 * audits["step"].audit.memory.bytes - 2 * 4 * ROWS * WIDTH
     assert in_layers["checkpoint"] < 0.9 * in_layers["step"]
@@ -82,7 +82,7 @@ def test_what_a_scan_keeps_is_of_a_layer(compiler, name):
     with hlotag.stage():
         gradient = jax.jit(jax.grad(SCANS[name]))
         audit = audit_and_compile(gradient, compiler.shapes((weights, jnp.zeros((rows, width)))), {}, memory=True).audit
-    wide = sum(row.bytes for row in audit.memory_by("layer") if row.value == "wide" and row.phase == "forward")
+    wide = sum(row.memory for row in audit.costs_by("layer") if row.value == "wide" and row.phase == "forward")
     assert wide >= layers * rows * 4 * width * 4
-    unnamed = sum(row.bytes for row in audit.memory_by("layer") if row.key and not row.value)
+    unnamed = sum(row.memory for row in audit.costs_by("layer") if row.key and not row.value)
     assert unnamed < 0.06 * audit.memory.bytes

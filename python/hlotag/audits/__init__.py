@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The types of `hlotag.audit`, which says what became of every tag of a program."""
 
-from hlotag.audits.model import Apart, Effect, Instruction, Op, Origin, Tag, TagState, Verdict
+from hlotag.audits.audit import Audit
+from hlotag.audits.costs import Cost
+from hlotag.audits.model import Effect, Instruction, Op, Origin, Tag, TagState, Verdict
 from hlotag.audits.report import Problem, Report
-from hlotag.audits.views import Audit
-from hlotag.audits.work import Work
 
 __all__ = [
-    "Apart",
     "Audit",
+    "Cost",
     "Effect",
     "Instruction",
     "Op",
@@ -18,5 +18,4 @@ __all__ = [
     "Tag",
     "TagState",
     "Verdict",
-    "Work",
 ]

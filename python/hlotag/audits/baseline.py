@@ -8,14 +8,15 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from hlotag._text import list_some
-from hlotag.audits.model import Findings, Tag, TagState
-from hlotag.audits.report import Problem, Reported
+from hlotag.audits.audit import Audit
+from hlotag.audits.model import Tag, TagState
+from hlotag.audits.report import Problem
 
 FEWER = "fewer"
 """The kind of a problem: fewer operations have a tag."""
 
 
-def worse(now: Reported, before: Reported) -> list[Problem]:
+def worse(now: Audit, before: Audit) -> list[Problem]:
     """The problems that are new or more frequent than in a baseline, each with its new tags only.
 
     Key, value, operation, scope and phase identify a tag. Lines do not, because code moves. A key and value that covers less
@@ -24,7 +25,7 @@ def worse(now: Reported, before: Reported) -> list[Problem]:
     return [*_grown(now, before), *_fewer(now, before)]
 
 
-def _grown(now: Reported, before: Reported) -> Iterator[Problem]:
+def _grown(now: Audit, before: Audit) -> Iterator[Problem]:
     left = Counter(known for problem in before.report.problems for known in _identities(problem, before))
     for problem in now.report.problems:
         new = []
@@ -37,7 +38,7 @@ def _grown(now: Reported, before: Reported) -> Iterator[Problem]:
             yield replace(problem, count=len(new), tags=tuple([problem.tags[n] for n in new]) if problem.tags else ())
 
 
-def _identities(problem: Problem, audit: Findings) -> list[Hashable]:
+def _identities(problem: Problem, audit: Audit) -> list[Hashable]:
     """The identity of each tag of a problem; without tags, one identity for each that it counts."""
     if not problem.tags:
         return [(problem.kind, problem.tag or problem.why)] * problem.count
@@ -48,7 +49,7 @@ def _identity(tag: Tag) -> tuple[str, ...]:
     return tag.key, tag.value, tag.op.name, tag.op.scope, tag.op.phase
 
 
-def _fewer(now: Findings, before: Findings) -> Iterator[Problem]:
+def _fewer(now: Audit, before: Audit) -> Iterator[Problem]:
     """Keys and values with fewer operations in a scope and phase, or fewer whose operation has an instruction."""
     tagged, tagged_now = (Counter(map(_place, audit.tags)) for audit in (before, now))
     there, there_now = (Counter(_place(tag) for tag in audit.tags if tag.state != TagState.GONE) for audit in (before, now))
@@ -69,7 +70,7 @@ def _fewer(now: Findings, before: Findings) -> Iterator[Problem]:
         yield Problem(FEWER, f"{key}={value}", "", file, line, sum(number for number, _ in found), why, effect, advice)
 
 
-def _lines(audit: Findings) -> dict[tuple[str, str], tuple[str, int]]:
+def _lines(audit: Audit) -> dict[tuple[str, str], tuple[str, int]]:
     """The first line with each key and value."""
     return {(tag.key, tag.value): (tag.op.file, tag.op.line) for tag in reversed(audit.tags) if tag.op.file}
 

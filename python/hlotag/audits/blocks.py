@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 import time
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from hlotag import _compat
 from hlotag._util.arguments import check_flag
 from hlotag.audits import program
-from hlotag.audits.collect import compile_and_audit, prepared, recording
+from hlotag.audits.audit import Audit
+from hlotag.audits.collect import About, compile_and_audit, prepared, recording
 from hlotag.audits.compilations import Compilation, Compilations, Entry, list_arguments, name_of
 from hlotag.audits.render.index import write_index
-from hlotag.audits.views import Audit
 from hlotag.errors import HlotagError
 from hlotag.lowering import hlo_stage, staging
 from hlotag.mlir.modules import to_bytecode
@@ -121,12 +120,12 @@ def _audit(
     try:
         copy = _compat.modules.read_bytecode(to_bytecode(module))
         _rename(copy, names)
+        about = About(tags.find_dropped(module), source_root="/")
         with prepared(copy, hlo_stage.stage_of(module)):
-            found, executable = compile_and_audit(program.read(copy), compile_once, platform, memory=memory)
+            return compile_and_audit(program.read(copy), compile_once, platform, about, memory=memory)
     except HlotagError as error:
         _logger.warning("a program of the block is not audited: %s", error)
         return None, made[-1] if made else compiled(module, {})
-    return dataclasses.replace(found, dropped=tags.find_dropped(module), source_root="/"), executable
 
 
 def _rename(module: ir.Module, names: Counter[str]) -> None:

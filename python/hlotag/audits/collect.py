@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlotag import _compat
-from hlotag._text import list_some
 from hlotag._util import interrupts
 from hlotag._util.arguments import check_flag, check_no_parameters, show
 from hlotag._util.groups import group
@@ -22,13 +21,13 @@ from hlotag._util.kill_switch import forbids_stages
 from hlotag._util.progress import step, track
 from hlotag._util.version import VERSION
 from hlotag.audits import dumps, effects, program
+from hlotag.audits.audit import Audit
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.joined import Joined, find_renamed
 from hlotag.audits.memory import read_memory
-from hlotag.audits.model import Tag, TagState
+from hlotag.audits.model import Effect, Tag, TagState
 from hlotag.audits.states import MERGER, TAKERS, Computing, History, States, no_collection
 from hlotag.audits.unknown import note_unknown_work
-from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import MemoryUse, memory_of, of_executable
@@ -41,6 +40,7 @@ from hlotag.passes.jax_artifacts import module_to_compile
 from hlotag.passes.pipeline import kept_reports, pipeline_text, quote, run_or_raise
 from hlotag.tagging import keys, state, tags
 from hlotag.tagging.state import active, unique
+from hlotag.tagging.tags import Dropped
 
 if TYPE_CHECKING:
     import jax
@@ -159,9 +159,7 @@ def audit_and_compile(
     with recording() as stage:
         with step("lowering"):
             lowered, reports = _lower(fun, args, kwargs)
-        found = _audit_and_compile_lowered(lowered, options, asked)
-    audit = dataclasses.replace(found.audit, reports=list(dict.fromkeys(reports)), is_off=stage is None)
-    return dataclasses.replace(found, audit=audit)
+        return _audit_and_compile_lowered(lowered, options, asked, reports, is_off=stage is None)
 
 
 def _lower(fun: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[Diagnostic]]:
@@ -192,7 +190,12 @@ def recording() -> AbstractContextManager[Any]:
 
 
 def _audit_and_compile_lowered(
-    lowered: jax.stages.Lowered, options: Callable[[str], Mapping[str, Any]], asked: Mapping[str, bool]
+    lowered: jax.stages.Lowered,
+    options: Callable[[str], Mapping[str, Any]],
+    asked: Mapping[str, bool],
+    reports: Sequence[Diagnostic] = (),
+    *,
+    is_off: bool = False,
 ) -> Audited:
     original: Any = lowered.compiler_ir("stablehlo")
     module = _compat.modules.read_bytecode(to_bytecode(original))
@@ -205,9 +208,9 @@ def _audit_and_compile_lowered(
         with _compat.modules.without_disk_cache(), hlo_stage.observed_by(None):
             return _compat.modules.with_module(lowered, module).compile({**own, **further})
 
+    about = About(tags.find_dropped(original), list(dict.fromkeys(reports)), is_off=is_off, source_root="/")
     with prepared(module, hlo_stage.stage_of(original)):
-        found, executable = compile_and_audit(read, compiled, platform, **asked)
-    found = dataclasses.replace(found, dropped=tags.find_dropped(original), source_root="/")
+        found, executable = compile_and_audit(read, compiled, platform, about, **asked)
     return Audited(found, lowered.args_info, executable)
 
 
@@ -252,12 +255,13 @@ def audit_module(
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
 
-    with prepared(module, unique(state.Stage("", VERSION)) if hlo else None):
-        found, _ = compile_and_audit(read, compiled, jax.default_backend(), **{"compare": True, **asked})
     notes = [_WITH_STAGE if hlo else _WITHOUT_STAGE]
     if isinstance(text, str) and _SHORT_REDUCTION.search(text):
         notes.append(_NOT_IN_TEXT)
-    return dataclasses.replace(found, notes=[*found.notes, *notes], reports=list(dict.fromkeys(reports)))
+    about = About(reports=list(dict.fromkeys(reports)), notes=notes)
+    with prepared(module, unique(state.Stage("", VERSION)) if hlo else None):
+        found, _ = compile_and_audit(read, compiled, jax.default_backend(), about, **{"compare": True, **asked})
+    return found
 
 
 @contextmanager
@@ -269,24 +273,39 @@ def prepared(module: ir.Module, stage: state.Stage | None) -> Iterator[None]:
         yield
 
 
+class About(NamedTuple):
+    """What an audit says of a program besides what its module says: fields of `Audit`, whose last `notes` these are."""
+
+    dropped: Sequence[Dropped] = ()
+    reports: Sequence[Diagnostic] = ()
+    is_off: bool = False
+    source_root: str | None = None
+    notes: Sequence[str] = ()
+
+
 def compile_and_audit(
     read: program.Program,
-    compiled: Callable[[Any, dict[str, Any]], Any],
+    compiled: _Compile,
     platform: str,
+    about: About,
     *,
     xla_passes: bool = False,
     compare: bool = False,
     memory: bool = False,
 ) -> tuple[Audit, Any]:
-    """Compiles a program, finds the state of its tags, and returns the audit and the executable.
+    """Compiles a program, joins what XLA made of it, and judges its tags.
 
     Args:
         read: The program.
         compiled: Compiles a module with options of XLA.
         platform: JAX's name of the platform.
+        about: What else the audit says of the program.
         xla_passes: Whether to name XLA's passes, for programs of any size.
         compare: Whether to compare it with the program without its tags.
         memory: Whether to find what is in memory at the peak.
+
+    Returns:
+        The audit and the executable.
     """
 
     def explained(module: ir.Module, options: dict[str, Any]) -> Any:
@@ -297,45 +316,58 @@ def compile_and_audit(
     # With texts of buffers XLA writes a text of each module, too.
     wanted = "" if memory and not xla_passes else _passes_to_dump(read, every_pass=every_pass)
     with tempfile.TemporaryDirectory(prefix="hlotag-") as folder:
-        with step("compiling"), interrupts.hold(), hlo_stage.recorded() as records:
-            options = _dump_options(folder, wanted) if wanted or memory else {}
-            executable = explained(read.origins.module, options | ({"xla_dump_hlo_as_text": True} if memory else {}))
-        (module,) = of_executable(executable)[:1]
+        made = _compile(read.origins.module, explained, _dump_options(folder, wanted, memory=memory))
         with step("following tags"), no_collection():
-            found = _join(read, module, records[-1] if records else None)
-            states = States(read.ops, read.tags, found)
+            states = States(read.ops, read.tags, _join(read, made.module, made.record))
             tags_found = states.find()
         notes = []
         if wanted and (xla_passes or any(map(_is_open, tags_found))):
             states.history.is_whole = every_pass
             notes = _read_passes(Path(folder), read, states.history)
             tags_found = states.find()
-        in_memory = read_memory(Path(folder), module, states.instructions) if memory else None
-        notes += note_unknown_work(module)
-        notes += [_NO_BUFFERS] if memory and in_memory is None else []
-        notes += _note_withheld(records[-1].withheld) if records else []
-    made = Audit(
+        in_memory = read_memory(Path(folder), made.module, states.instructions) if memory else None
+    notes += note_unknown_work(made.module)
+    notes += [_NO_BUFFERS] if memory and in_memory is None else []
+    found, why = _judge(tags_found, states, read, made, explained if compare else None, platform=platform)
+    audit = Audit(
         name=read.name,
         ops=states.ops,
-        tags=tags_found,
+        tags=effects.without_lost(tags_found, found),
+        effects=found,
         instructions=states.instructions,
         platform=platform,
-        instruction_count=len(found.module),
-        hlo_stage=bool(records),
+        instruction_count=len(made.module),
+        hlo_stage=made.record is not None,
         memory=in_memory,
-        notes=notes,
+        **about._asdict() | {"notes": [*notes, *why, *about.notes]},
     )
-    tagged = _Compiled(module, memory_of(executable))
-    return _with_effects(made, read, tagged, explained if compare else None, states.history.merged), executable
+    return audit, made.executable
 
 
-def _note_withheld(withheld: Sequence[str]) -> list[str]:
-    """A note that names the keys which the compiler did not get."""
-    return [
-        f"XLA reads no key {list_some(withheld)}: the HLO stage wrote these tags after XLA's passes, which did not see them. "
-        f"hlotag.register_key({key!r}, compiler=True) shows them the key."
-        for key in withheld[:1]
-    ]
+_Compile = Callable[[Any, dict[str, Any]], Any]
+
+
+class _Made(NamedTuple):
+    """What a program was compiled to.
+
+    Attributes:
+        executable: The executable.
+        module: The module after XLA's passes.
+        memory: What it reserves in memory; None if that is unknown.
+        record: What the HLO stage did; None if it had no work.
+    """
+
+    executable: Any
+    module: HloModule
+    memory: MemoryUse | None
+    record: hlo_stage.Record | None
+
+
+def _compile(module: ir.Module, compiled: _Compile, options: dict[str, Any], what: str = "compiling") -> _Made:
+    with step(what), interrupts.hold(), hlo_stage.recorded() as records:
+        executable = compiled(module, options)
+    (last,) = of_executable(executable)[:1]
+    return _Made(executable, last, memory_of(executable), records[-1] if records else None)
 
 
 def _is_open(tag: Tag) -> bool:
@@ -353,8 +385,11 @@ def _passes_to_dump(read: program.Program, *, every_pass: bool) -> str:
     return f"^({'|'.join(passes)})$"
 
 
-def _dump_options(folder: str, passes: str) -> dict[str, Any]:
-    return {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
+def _dump_options(folder: str, passes: str, *, memory: bool) -> dict[str, Any]:
+    if not passes and not memory:
+        return {}
+    options = {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_pass_re": passes}
+    return options | ({"xla_dump_hlo_as_text": True} if memory else {})
 
 
 def _read_passes(folder: Path, read: program.Program, history: History) -> list[str]:
@@ -385,7 +420,7 @@ def _depth(module: ir.Module) -> int:
 
 def audit_compiled(compiled: jax.stages.Compiled) -> Audit:
     """Audits a `jax.stages.Compiled`, which has only its optimized module: lost tags are not found."""
-    return dataclasses.replace(dumps.audit_optimized(of_executable(compiled)[0]), source_root="/")
+    return dumps.audit_optimized(of_executable(compiled)[0], source_root="/")
 
 
 def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | None) -> Joined:
@@ -404,47 +439,28 @@ def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | N
     # XLA removes barriers and the glue around them after the stage.
     joined = {i: numbers for i, numbers in found.joined.items() if i.name in left or kind_of(i.opcode) != Kind.GLUE}
     renamed = find_renamed(found.named, read.follow(module))
-    return dataclasses.replace(found, joined=joined, equal=equal, restored=after, last=module, renamed=renamed)
+    return dataclasses.replace(
+        found, joined=joined, equal=equal, restored=after, hidden=record.hidden, last=module, renamed=renamed
+    )
 
 
-class _Compiled(NamedTuple):
-    """What a module was compiled to: the module after XLA's passes, and what it reserves in memory, if that is known."""
+def _judge(
+    tags_found: Sequence[Tag], states: States, read: program.Program, made: _Made, compiled: _Compile | None, *, platform: str
+) -> tuple[tuple[Effect, ...], list[str]]:
+    """Finds the effects of tags, and notes why there is no comparison.
 
-    module: HloModule
-    memory: MemoryUse | None
-
-
-def _with_effects(
-    found: Audit,
-    read: program.Program,
-    made: _Compiled,
-    compiled: Callable[[Any, dict[str, Any]], Any] | None,
-    merged: Mapping[int, set[int]],
-) -> Audit:
-    """The audit with the effects of its tags.
-
-    `compiled` compiles another module as that of `made` was compiled; None for no comparison. `merged` is that of `History`.
+    `compiled` compiles the program without the tags, as that of `made` was compiled; None for no comparison.
     """
-    present = {tag.key for tag in found.tags}
-    names = effects.keys_to_compare(present, made.module, found.platform) if compiled else set()
-    tagged, untagged, notes = None, None, found.notes
+    names = effects.keys_to_judge({tag.key for tag in tags_found}, platform)
+    merged, untagged, notes = states.history.merged, None, []
     if names and compiled:
         try:
-            with step("compiling without the tags"), interrupts.hold():
-                executable = compiled(_copy_without(names, read.origins.module), {})
-            untagged = _schedule(_Compiled(of_executable(executable)[0], memory_of(executable)), read, merged)
+            without = _compile(_copy_without(names, read.origins.module), compiled, {}, "compiling without the tags")
+            untagged = _schedule(without, read, merged)
         except (RuntimeError, ParseError) as error:
-            notes = [*notes, f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
-    if names or effects.keys_to_judge(present, found.platform):
-        tagged = _schedule(made, read, merged)
-    effects_found = effects.find(found.tags, found.ops, tagged, untagged, found.platform)
-    return dataclasses.replace(
-        found,
-        effects=effects_found,
-        tags=effects.without_lost(found.tags, effects_found),
-        apart=effects.find_apart(found.tags, tagged, untagged) if tagged and untagged else (),
-        notes=notes,
-    )
+            notes = [f"{_NO_BASELINE}{str(error).splitlines()[0]}"]
+    tagged = _schedule(made, read, merged) if names else None
+    return effects.find(tags_found, states.ops, tagged, untagged, platform), notes
 
 
 def _copy_without(names: AbstractSet[str], module: ir.Module) -> ir.Module:
@@ -459,7 +475,7 @@ def _copy_without(names: AbstractSet[str], module: ir.Module) -> ir.Module:
     return copy
 
 
-def _schedule(made: _Compiled, read: program.Program, merged: Mapping[int, set[int]]) -> Schedule:
+def _schedule(made: _Made, read: program.Program, merged: Mapping[int, set[int]]) -> Schedule:
     found = read.join(made.module)
     computing = Computing(read.ops, read.tags, found)
     computing.add_merged(merged)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hlotag._text import count, list_some
-from hlotag.audits.views import Audit
+from hlotag.audits.audit import Audit
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir

@@ -3,25 +3,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hlotag._text import count
+from hlotag._text import count, list_some
 from hlotag._util.progress import step, track
 from hlotag.audits import effects
+from hlotag.audits.audit import Audit
+from hlotag.audits.buffers import Memory
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.instructions import Instructions, Lineage
 from hlotag.audits.joined import Joined, Named
 from hlotag.audits.memory import BUFFERS, read_buffers
-from hlotag.audits.model import Tag, TagState
+from hlotag.audits.model import Instruction, Tag, TagState
 from hlotag.audits.report import UNSCHEDULED
 from hlotag.audits.states import History, States, no_collection
 from hlotag.audits.unknown import note_unknown_work
-from hlotag.audits.views import Audit
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
@@ -178,8 +178,7 @@ def audit_dumps(path: Path, module: str | None = None, *, memory: bool = False) 
     to note if there is none. Raises ParseError if there is no such module, or a file cannot be read.
     """
     if os.path.isfile(path):  # `Path.is_file` raises if the name is too long.
-        last = read(path)
-        return _with_memory(audit_optimized(last), path, last) if memory else audit_optimized(last)
+        return audit_optimized(read(path), buffers=buffers_beside(path) if memory else None)
     folder = path
     dumps = find(folder)
     chosen = [dump for dump in dumps if module is None or module in dump.name]
@@ -189,31 +188,40 @@ def audit_dumps(path: Path, module: str | None = None, *, memory: bool = False) 
     with step("reading dumps"):
         first, last = map(read, dump.ends)
     passes = ((name, read(file)) for name, file in track(dump.passes, "reading passes"))
-    found = of_modules(first, last, passes, dump.platform)
-    return _with_memory(found, dump.ends[1], last) if memory else found
+    return of_modules(first, last, passes, dump.platform, buffers=buffers_beside(dump.ends[1]) if memory else None)
 
 
-def _with_memory(audit: Audit, file: Path, module: HloModule) -> Audit:
-    """The audit with what XLA dumped of the buffers of the optimized module in a file."""
-    buffers = file.with_name(re.sub(r"\.(hlo\.pb|hlo|txt)$", "", file.name) + BUFFERS)
-    if not buffers.is_file() or buffers.resolve().parent != file.parent.resolve():
-        note = f"Its memory is unknown: there is no {buffers.name} beside it, which XLA writes with --xla_dump_hlo_as_text."
-        return dataclasses.replace(audit, notes=[*audit.notes, note])
-    return dataclasses.replace(audit, memory=read_buffers(buffers, module, audit.instructions))
+def buffers_beside(file: Path) -> Path:
+    """The file in which XLA dumps the assignment of buffers of the optimized module in `file`."""
+    return file.with_name(re.sub(r"\.(hlo\.pb|hlo|txt)$", "", file.name) + BUFFERS)
 
 
-def audit_optimized(module: HloModule) -> Audit:
-    """Audits an optimized module of which nothing else is known."""
-    found = of_modules(module, module)
+def audit_optimized(module: HloModule, *, buffers: Path | None = None, source_root: str | None = None) -> Audit:
+    """Audits an optimized module of which nothing else is known. Arguments are as for `of_modules`."""
     note = _ONLY_OPTIMIZED if module.proto.HasField("schedule") else UNSCHEDULED
-    return dataclasses.replace(found, notes=[*found.notes, note])
+    return of_modules(module, module, buffers=buffers, notes=[note], source_root=source_root)
 
 
-def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, HloModule]] = (), platform: str = "") -> Audit:
+def of_modules(
+    first: HloModule,
+    last: HloModule,
+    passes: Iterable[tuple[str, HloModule]] = (),
+    platform: str = "",
+    *,
+    buffers: Path | None = None,
+    notes: Sequence[str] = (),
+    source_root: str | None = None,
+) -> Audit:
     """Audits HLO modules without their program.
 
-    `first` is `last` if there is only the optimized module; `passes` are names of passes, each with the module after it, in
-    order.
+    Args:
+        first: The module before XLA's passes; `last` if there is only the optimized one.
+        last: The module after XLA's passes.
+        passes: The names of passes, each with the module after it, in order.
+        platform: JAX's name of the platform; empty if unknown.
+        buffers: The file of XLA's assignment of buffers, if memory is asked for.
+        notes: Further notes.
+        source_root: As `Audit.source_root`.
     """
     with no_collection():
         program = Instructions(first)
@@ -223,6 +231,8 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
         if not number:
             history.add("", _rows(lineage.named))
         history.add(name, _rows(lineage.follow(module)))
+    # The HLO stage was on.
+    is_numbered = any("\x01" in i.op_name for i in first.instructions())
     with step("following tags"), no_collection():
         named = lineage.named if first is last else lineage.follow(last)
         if history.is_known:
@@ -235,10 +245,10 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
         tags_found = [_unknown_if_ambiguous(tag, lineage) for tag in states.find()]
         if not history.is_known:
             tags_found = [_unknown_if_taken(tag, platform) for tag in tags_found]
-        # The HLO stage was on.
-        is_numbered = any("\x01" in i.op_name for i in first.instructions())
         judged = effects.keys_to_judge({tag.key for tag in tags_found}, platform)
         schedule = Schedule(last, states.computing.by_op()) if judged else None
+        memory, why = _memory(buffers, last, states.instructions) if buffers else (None, [])
+        known = _notes(last, tags_found, {key for found in program.tags.values() for key, _ in found} if is_numbered else None)
         return Audit(
             name=first.name,
             ops=states.ops,
@@ -248,9 +258,18 @@ def of_modules(first: HloModule, last: HloModule, passes: Iterable[tuple[str, Hl
             platform=platform,
             has_program=False,
             hlo_stage=is_numbered or None,
-            notes=[*_notes(first, last, tags_found, is_numbered=is_numbered), *note_unknown_work(last)],
+            memory=memory,
+            notes=[*known, *note_unknown_work(last), *notes, *why],
             instruction_count=len(last),
+            source_root=source_root,
         )
+
+
+def _memory(file: Path, module: HloModule, instructions: Sequence[Instruction]) -> tuple[Memory | None, list[str]]:
+    """What XLA dumped of the buffers of a module; or None, and a note that says so."""
+    if file.is_file() and file.resolve().parent == file.parent.resolve():
+        return read_buffers(file, module, instructions), []
+    return None, [f"Its memory is unknown: there is no {file.name} beside it, which XLA writes with --xla_dump_hlo_as_text."]
 
 
 def _unknown_if_taken(tag: Tag, platform: str) -> Tag:
@@ -264,8 +283,8 @@ def _rows(named: Named) -> Iterator[tuple[str, Sequence[int], Mapping[str, str]]
     return ((i.opcode, numbers, i.entries) for i, numbers in named.items() if numbers)
 
 
-def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag], *, is_numbered: bool) -> list[str]:
-    """The limits of an audit without the program."""
+def _notes(last: HloModule, tags: Sequence[Tag], shown: Set[str] | None) -> list[str]:
+    """The limits of an audit without the program. `shown` has the keys that XLA saw, if hlotag's HLO stage was on."""
     notes = []
     if taken := sum(tag.why == _MAY_BE_TAKEN for tag in tags):
         notes.append(f"{count(taken, 'tag')} may be lost or used: {_MAY_BE_TAKEN}.")
@@ -276,8 +295,12 @@ def _notes(first: HloModule, last: HloModule, tags: Sequence[Tag], *, is_numbere
             f"{count(tagged, 'instruction')} of the optimized module {'has' if tagged == 1 else 'have'} tags. To follow "
             "each tag, audit the program: hlotag.audit(function, ...)."
         )
-    if first is not last and is_numbered:
-        notes.append("A tag that hlotag's HLO stage restored counts as kept.")
+    written = dict.fromkeys(key for i in last.instructions() for key in tags_of(i.entries))
+    if hidden := [key for key in written if shown is not None and key not in shown]:
+        notes.append(
+            f"XLA did not see the keys {list_some(hidden)}, so the folder does not say which operations have them. To dump them, "
+            f"call hlotag.register_key({hidden[0]!r}, compiler=True) before the program is compiled."
+        )
     return notes
 
 

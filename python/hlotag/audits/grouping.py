@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from hlotag.audits.model import Findings, Op
+from hlotag.audits.model import Op
 from hlotag.errors import ArgumentError
 from hlotag.tagging import keys as known_keys
+
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
 
 Grouping = str | Sequence[str]
 """A key, "source", "scope", "scope:2" or "operation"; or several of them, whose values are combined."""
@@ -22,7 +26,7 @@ _SCOPE = re.compile(r"scope(?::([1-9]\d*))?")
 TAG = "tag:"
 
 
-def read_values(audit: Findings) -> Values:
+def read_values(audit: Audit) -> Values:
     """The tags of each operation.
 
     A collective that XLA or JAX's autodiff inserted has those of the operations that it serves, too.

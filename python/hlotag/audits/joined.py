@@ -40,6 +40,7 @@ class Joined:
         inserted: By collective that XLA inserted, its operations.
         equal: By instruction, further operations whose value it has, which XLA merged with its own.
         restored: By name of an instruction, its entries after the HLO stage; empty if the stage did not run.
+        hidden: The keys that XLA did not see.
         fusions: By id of a computation, the fusion that it is part of, if instructions do not repeat the fusion's tags.
         last: The module that runs, if XLA's passes went on after `module`.
         renamed: By instruction, what it is in the module that runs, if that has another name.
@@ -53,6 +54,7 @@ class Joined:
     inserted: Named = field(default_factory=dict)
     equal: Named = field(default_factory=dict)
     restored: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    hidden: frozenset[str] = frozenset()
     fusions: Mapping[int, Instruction] = field(default_factory=dict)
     last: HloModule | None = None
     renamed: Mapping[Instruction, Instruction] = field(default_factory=dict)

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlotag._core import ScopePattern, TextPattern
 from hlotag._util.arguments import did_you_mean
 from hlotag.audits.grouping import TAG, Values, leave_out_libraries, list_keys, read_values
-from hlotag.audits.model import Findings, Instruction, Op
+from hlotag.audits.model import Instruction, Op
 from hlotag.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
 
 ORDERS = ("work", "program", "schedule")
 LISTED_COLUMNS = ("instruction", "opcode", "fusion", "operation", "phase", "source", "scope", "tags", "flops", "bytes", "runs")
@@ -30,7 +33,7 @@ class Listed(NamedTuple):
     tags: Mapping[str, str]
 
 
-def list_instructions(audit: Findings, where: str = "", order: str = "work") -> list[Listed]:
+def list_instructions(audit: Audit, where: str = "", order: str = "work") -> list[Listed]:
     """Lists the instructions that compute or move something, or run. Parameters, tuples and XLA's own constants do neither.
 
     Args:

@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from hlotag._util.groups import group
 from hlotag.audits.buffers import Buffer, Life, Memory
-from hlotag.audits.grouping import Reader
 from hlotag.audits.makers import Made, Makers
-from hlotag.audits.model import Instruction, Op
+from hlotag.audits.model import Instruction
 from hlotag.hlo import HloModule
 from hlotag.hlo import module as hlo
 from hlotag.hlo.opcodes import MOVES
@@ -45,36 +44,6 @@ MEANINGS = {
     ADDED: "Values that XLA added, such as copies.",
     UNUSED: "What XLA reserves and nothing occupies at the peak: gaps, and what other moments need.",
 }
-
-
-@dataclass(frozen=True)
-class Row:
-    """The memory of the operations with one value, in one phase.
-
-    Attributes:
-        key: What the rows are grouped by: a key, "source", "scope:2". Empty for memory of no operation.
-        value: The value; empty for operations without the key. Without a key, one of `MEANINGS`.
-        phase: The phase; empty without a key.
-        bytes: How much they occupy at the peak. The rows of one key, and those without, sum to `Memory.bytes`.
-        values: How many values that is. An array of a scan's 24 layers counts as 24.
-    """
-
-    key: str
-    value: str
-    phase: str
-    bytes: int
-    values: int = 1
-
-
-def sum_rows(memory: Memory, by: str, ops: Sequence[Op], read: Reader) -> list[Row]:
-    """Sums the buffers by the value that `read` gives; `by` is what the rows are called."""
-    sums, values = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
-    for buffer in memory.buffers:
-        row = ("", buffer.kind, "") if buffer.kind else (by, read(ops[buffer.op], buffer.scope), buffer.phase)
-        sums[row] += buffer.bytes
-        values[row] += buffer.values
-    found = [Row(*place, size, values[place]) for place, size in sums.items()]
-    return sorted(found, key=lambda row: (not row.key, -row.bytes))
 
 
 class _Value(NamedTuple):

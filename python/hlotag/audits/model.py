@@ -16,9 +16,7 @@ from hlotag._util.groups import group
 from hlotag.tagging import keys
 
 if TYPE_CHECKING:
-    from hlotag.audits.buffers import Memory
-    from hlotag.errors import Diagnostic
-    from hlotag.tagging.tags import Dropped
+    pass
 
 
 class TagState(enum.StrEnum):
@@ -40,7 +38,7 @@ class TagState(enum.StrEnum):
     UNKNOWN = "unknown", "The modules do not say which instructions the operation became."
     GONE = "gone", "No instruction computes the operation, and the tag went with it."
     USED = "used", "The compiler read the tag, then took it away."
-    RESTORED = "restored", "XLA dropped the tag, or did not get it, and hlotag's HLO stage wrote it."
+    RESTORED = "restored", "XLA dropped the tag, and hlotag wrote it again."
     KEPT = "kept", "An instruction computes the operation and has the tag."
 
 
@@ -318,88 +316,6 @@ class Effect(NamedTuple):
         """One line."""
         what = f" ({self.what})" if self.what and self.verdict != Verdict.UNREAD else ""
         return f"{self.key}={self.value}: " + "; ".join(filter(None, (f"{self.verdict.label}{what}", self.details)))
-
-
-class Apart(NamedTuple):
-    """Collectives that tags keep apart: XLA combines collectives only if their tags are equal.
-
-    Attributes:
-        keys: The keys whose values differ between the collectives.
-        opcode: The opcode of the collectives.
-        separate: How many there are.
-        combined: How many the program without the tags has instead.
-        ops: The operations.
-    """
-
-    keys: tuple[str, ...]
-    opcode: str
-    separate: int
-    combined: int
-    ops: tuple[int, ...]
-
-
-@dataclass
-class Findings:
-    """Where every tag of a program went.
-
-    Attributes:
-        name: The module's name.
-        platform: The platform that the module was compiled for; empty if it was not compiled.
-        ops: The operations of the module that XLA compiles.
-        tags: Every tag on every operation, in the order of the operations.
-        instructions: The instructions of the last module that came from operations, and what else runs, in the order in which
-            they first run. What is in a fusion or a loop follows it.
-        dropped: Tags of the program on values that no operation made.
-        effects: By key and value, what the tags changed.
-        apart: Collectives that tags keep apart.
-        notes: The limits of this audit, in words.
-        instruction_count: How many instructions the last module has, those inside fusions included.
-        reports: Warnings and remarks of hlotag's passes, such as a rule that matched nothing.
-        has_program: Whether the audit knows the program; else only HLO modules.
-        hlo_stage: Whether hlotag's HLO stage ran; None if unknown.
-        memory: What is in memory at the program's peak; None if it was not asked for, or is unknown.
-        is_off: Whether hlotag was off when the program was traced: then the tags are JAX's own.
-        source_root: The folder of the files whose lines views may quote: `/` for a program of this process. None for a module or
-            a dump, because these may name any file; `dataclasses.replace` sets it.
-    """
-
-    name: str
-    ops: Sequence[Op]
-    tags: Sequence[Tag]
-    dropped: Sequence[Dropped] = ()
-    effects: Sequence[Effect] = ()
-    apart: Sequence[Apart] = ()
-    instructions: Sequence[Instruction] = ()
-    platform: str = ""
-    notes: Sequence[str] = ()
-    instruction_count: int = 0
-    reports: Sequence[Diagnostic] = ()
-    has_program: bool = True
-    hlo_stage: bool | None = None
-    memory: Memory | None = None
-    is_off: bool = False
-    source_root: str | None = None
-
-    @cached_property
-    def lost(self) -> list[Tag]:
-        """The tags that are missing although their operation still has an instruction."""
-        return self.in_state(TagState.LOST)
-
-    @cached_property
-    def counts(self) -> Counter[TagState]:
-        """How many tags ended in each state."""
-        return Counter(tag.state for tag in self.tags)
-
-    def in_state(self, *states: TagState) -> list[Tag]:
-        """The tags that ended in one of these states.
-
-        Args:
-            *states: The states.
-
-        Returns:
-            The tags, in the order of their operations.
-        """
-        return [tag for tag in self.tags if tag.state in states]
 
 
 def sum_work(instructions: Iterable[Instruction]) -> dict[int, list[int]]:

@@ -11,17 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hlotag._text import count, in_work, list_some
 from hlotag._util.groups import group
-from hlotag.audits.grouping import Grouping, list_keys, make_reader, read_values, title_of
-from hlotag.audits.memory import Row, sum_rows
-from hlotag.audits.model import RANK, Effect, Findings, Op, Tag, TagState, Verdict
-from hlotag.audits.savings import Saving, find_savings
+from hlotag.audits.model import RANK, Effect, Op, Tag, TagState, Verdict
 from hlotag.audits.states import CONVERSION
-from hlotag.audits.work import Work, sum_work_rows
 from hlotag.tagging import keys
+
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
 
 _WELL = "on an instruction or went away with their operation"
 OFF = "hlotag is off: without hlotag.enable(), gradients have no tags, and rules and grad= have no effect."
@@ -43,7 +42,7 @@ class Problem:
     """Tags that share a source line, key and cause, or another problem.
 
     Attributes:
-        kind: "lost", "refused", "kept apart", "no operation", "unmatched rule", "unread key", or
+        kind: "lost", "refused", "no operation", "unmatched rule", "unread key", or
             "warning" of a pass.
         tag: The key with its values: `block=attention`; empty if the problem concerns no tag.
         on: The operations: `dot_general f32[32,64]`; empty if the problem concerns no operation.
@@ -104,12 +103,11 @@ class Report:
     problems: tuple[Problem, ...]
 
 
-def of(audit: Findings) -> Report:
+def make_report(audit: Audit) -> Report:
     """Makes the report of an audit."""
     needing = sorted(_find_needing_attention(audit), key=lambda problem: (-problem.flops, -problem.bytes))
     others = [
         *_find_refused(audit),
-        *_find_apart(audit),
         *_find_dropped(audit),
         *_find_reported(audit),
         *_find_unread(audit),
@@ -117,7 +115,7 @@ def of(audit: Findings) -> Report:
     return Report(_sentence(audit, len(others)), (*needing, *others))
 
 
-def _sentence(audit: Findings, others: int) -> str:
+def _sentence(audit: Audit, others: int) -> str:
     total, needing = len(audit.tags), sum(tag.needs_attention for tag in audit.tags)
     unknown = audit.counts[TagState.UNKNOWN]
     left = [tag.key for tag in audit.lost if not tag.needs_attention]
@@ -141,7 +139,7 @@ def _sentence(audit: Findings, others: int) -> str:
 # --- Lost tags -------------------------------------------------------------------------------------------------------------
 
 
-def _find_needing_attention(audit: Findings) -> Iterator[Problem]:
+def _find_needing_attention(audit: Audit) -> Iterator[Problem]:
     found: dict[tuple, list[int]] = {}
     for number, tag in enumerate(audit.tags):
         if tag.needs_attention:
@@ -175,21 +173,21 @@ def _cause(tag: Tag) -> str:
     return "; ".join(filter(None, (tag.why, "an instruction that moves the result has the tag" if tag.carrier else "")))
 
 
-def _why(audit: Findings, tag: Tag) -> str:
+def _why(audit: Audit, tag: Tag) -> str:
     done = "left the tag out" if tag.by == CONVERSION else "rewrote the operation without its tag"
     who = f"XLA's {tag.by}" if tag.by == CONVERSION else f"XLA's pass {tag.by}" if tag.by else "XLA"
     cause = _cause(tag)
     return f"{who} {done}{f'; {cause}' if cause else ''}.{'' if tag.by else f' {_hint(audit)}'}"
 
 
-def _hint(audit: Findings) -> str:
+def _hint(audit: Audit) -> str:
     """How to learn which pass it was."""
     if audit.has_program:
         return "xla_passes=True, or --xla-passes, names the pass."
     return "A dump with --xla_dump_hlo_pass_re=.* names the pass."
 
 
-def _advice(audit: Findings, tag: Tag) -> str:
+def _advice(audit: Audit, tag: Tag) -> str:
     if not audit.hlo_stage:
         return _RESTORES
     if keys.is_taken(tag.key, audit.platform):
@@ -197,7 +195,7 @@ def _advice(audit: Findings, tag: Tag) -> str:
     return _ONE_VALUE if tag.why.startswith("the instruction has") else _UNRESTORED
 
 
-def _effect(audit: Findings, name: str, number: int, work: str) -> str:
+def _effect(audit: Audit, name: str, number: int, work: str) -> str:
     operations = f"{count(number, 'operation')}{f' ({work})' if work else ''}"
     key = keys.lookup(name)
     if key is None or not _is_read(key, keys.backend_of(audit.platform)):
@@ -220,7 +218,7 @@ def _operations(ops: Sequence[Op]) -> str:
     return list_some(list(dict.fromkeys(op.title for op in ops)))
 
 
-def facts_in_words(audit: Findings) -> str:
+def facts_in_words(audit: Audit) -> str:
     """`3 tags on 2 of 9 operations; 4 instructions after XLA (cpu)`."""
     tagged = len({tag.op.id for tag in audit.tags})
     facts = f"{count(len(audit.tags), 'tag')} on {tagged} of {count(len(audit.ops), 'operation')}"
@@ -231,7 +229,7 @@ def facts_in_words(audit: Findings) -> str:
     return facts
 
 
-def effects_in_words(audit: Findings) -> list[tuple[Verdict, str, str]]:
+def effects_in_words(audit: Audit) -> list[tuple[Verdict, str, str]]:
     """The effects to show, each as verdict, key and values, and what shows it. Refused keys are problems.
 
     First comes each key and value with a verdict, then each key without one.
@@ -254,7 +252,7 @@ def tag_row(tag: Tag) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def order_of_tags(audit: Findings) -> list[int]:
+def order_of_tags(audit: Audit) -> list[int]:
     """The indexes of the tags, those on instructions first."""
     return sorted(range(len(audit.tags)), key=lambda number: -RANK[audit.tags[number].state])
 
@@ -262,7 +260,7 @@ def order_of_tags(audit: Findings) -> list[int]:
 UNTAGGED_COLUMNS = ("source", "operations", "work", "scopes")
 
 
-def list_untagged_lines(audit: Findings) -> list[tuple[str, ...]]:
+def list_untagged_lines(audit: Audit) -> list[tuple[str, ...]]:
     """The cells of `UNTAGGED_COLUMNS` for each source line whose operations compute something and have no tag, by work."""
     tagged = {tag.op.id for tag in audit.tags}
     lines = group(((op.file, op.line), op) for op in audit.ops if op.id not in tagged and (op.flops or op.bytes))
@@ -278,7 +276,7 @@ def _scopes(ops: Sequence[Op]) -> str:
 # --- Other problems --------------------------------------------------------------------------------------------------------
 
 
-def _find_refused(audit: Findings) -> Iterator[Problem]:
+def _find_refused(audit: Audit) -> Iterator[Problem]:
     """Keys that the compiler read and did not follow: one problem for each line, key and cause."""
     tags = group(((tag.key, tag.value), number) for number, tag in enumerate(audit.tags))
     found: dict[tuple, list[Effect]] = {}
@@ -304,29 +302,7 @@ def _find_refused(audit: Findings) -> Iterator[Problem]:
         )
 
 
-def _find_apart(audit: Findings) -> Iterator[Problem]:
-    """Keys of people that keep collectives apart."""
-    for apart in audit.apart:
-        name = ", ".join(apart.keys)
-        combined = f"{apart.combined} instruction{'s' if apart.combined > 1 else ''}"
-        calls = "; ".join(f'hlotag.register_key("{key}", compiler=False)' for key in apart.keys)
-        numbers = [n for n, tag in enumerate(audit.tags) if tag.op.id in apart.ops and tag.key in apart.keys]
-        first = audit.ops[apart.ops[0]]
-        yield Problem(
-            kind="kept apart",
-            tag=name,
-            on=_operations([audit.ops[op] for op in apart.ops]),
-            file=first.file,
-            line=first.line,
-            count=apart.separate,
-            why=f"`{name}` keeps {apart.separate} {apart.opcode}s apart that XLA would combine into {combined}.",
-            effect="Each collective has a cost of its own.",
-            advice=f"Withhold a key that no compiler reads: {calls}",
-            tags=tuple(numbers),
-        )
-
-
-def _find_dropped(audit: Findings) -> Iterator[Problem]:
+def _find_dropped(audit: Audit) -> Iterator[Problem]:
     for dropped in audit.dropped:
         tag = ", ".join(f"{key}={value}" for key, value in dropped.attrs)
         why = "No operation made the tagged value: it is an argument, say."
@@ -336,7 +312,7 @@ def _find_dropped(audit: Findings) -> Iterator[Problem]:
         )
 
 
-def _find_reported(audit: Findings) -> Iterator[Problem]:
+def _find_reported(audit: Audit) -> Iterator[Problem]:
     for report in audit.reports:
         if report.severity == "remark":
             kind, effect = "unmatched rule", "The rule has no effect."
@@ -349,7 +325,7 @@ def _find_reported(audit: Findings) -> Iterator[Problem]:
         yield Problem(kind, "", "", report.file, report.line, 1, f"{report.message}.", effect, advice)
 
 
-def _find_unread(audit: Findings) -> Iterator[Problem]:
+def _find_unread(audit: Audit) -> Iterator[Problem]:
     """Keys of the catalogue that an accelerator's compiler does not read, and keys that look like misspelt ones."""
     for name, found in group((tag.key, number) for number, tag in enumerate(audit.tags)).items():
         first = audit.tags[found[0]].op
@@ -368,66 +344,3 @@ def _find_unread(audit: Findings) -> Iterator[Problem]:
 def _is_read(key: keys.Key, backend: str) -> bool:
     """Whether the compiler of a backend may read a key, by the catalogue. `backend` is empty if unknown."""
     return key.reserved or key.consumer == "registered" or not backend or backend in key.readers
-
-
-class Reported(Findings):
-    """Findings with their report."""
-
-    @cached_property
-    def keys(self) -> list[str]:
-        """The keys of the tags, without entries that a library wrote for one operation."""
-        return list_keys(read_values(self))
-
-    @cached_property
-    def savings(self) -> list[Saving]:
-        """What `jax.checkpoint` on the operations of a tag would free at the peak of memory, most first."""
-        return find_savings(self)
-
-    def memory_by(self, by: Grouping) -> list[Row]:
-        """Sums what is in memory at the peak, by tag, scope, line or operation.
-
-        Args:
-            by: A key; `source`; `scope`, or `scope:2` for the first two names of a scope; `operation`; or several of them,
-                whose values are combined.
-
-        Returns:
-            The rows, most memory first, those without an operation last. They sum to `Audit.memory.bytes`. Empty if the
-            audit has no memory.
-
-        Raises:
-            ArgumentError: No tag has the key.
-
-        Examples:
-            >>> f = jax.named_scope("layer")(lambda x: jnp.tanh(x @ x).sum())
-            >>> audit = hlotag.audit(jax.grad(f), jnp.ones((64, 64)), memory=True)
-            >>> sum(row.bytes for row in audit.memory_by("scope")) == audit.memory.bytes
-            True
-        """
-        if self.memory is None:
-            return []
-        return sum_rows(self.memory, title_of(by), self.ops, make_reader(by, read_values(self), self.name))
-
-    def work_by(self, by: Grouping) -> list[Work]:
-        """Sums the work of a run of the program, by tag, scope, line or operation.
-
-        Args:
-            by: As for `memory_by`.
-
-        Returns:
-            The rows, most work first, that of no operation last. They sum to the work of all instructions, on one device.
-
-        Raises:
-            ArgumentError: No tag has the key.
-
-        Examples:
-            >>> f = jax.named_scope("layer")(lambda x: jnp.tanh(x @ x))
-            >>> audit = hlotag.audit(f, jnp.ones((64, 64)))
-            >>> [(row.value, row.flops) for row in audit.work_by("scope")]
-            [('layer', 528384)]
-        """
-        return sum_work_rows(self, title_of(by), make_reader(by, read_values(self), self.name))
-
-    @cached_property
-    def report(self) -> Report:
-        """The report: a sentence and the problems."""
-        return of(self)

@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from hlotag._text import in_bytes, list_some
 from hlotag._util.groups import group
 from hlotag.audits.buffers import Buffer, Memory
 from hlotag.audits.grouping import TAG, Reader, list_keys, make_reader, read_values
-from hlotag.audits.model import Findings
+
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
 
 # Of the memory, the least part that is worth a line.
 _LEAST = 0.01
@@ -44,7 +47,7 @@ class Saving:
         return f"jax.checkpoint on {where} frees at most {size}: {list_some(self.rows)}"
 
 
-def find_savings(audit: Findings) -> list[Saving]:
+def find_savings(audit: Audit) -> list[Saving]:
     """Finds what `jax.checkpoint` frees at the peak of memory, by key and value, most first.
 
     It frees what a forward operation made and only backward operations of its tag read later: these compute the value again. What

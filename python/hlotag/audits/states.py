@@ -268,13 +268,15 @@ class States:
         return TagState.GONE, (), (), by, _REASONS.get(by, _REASONS[_CSE] if is_equal else ""), ""
 
     def _of_computed(self, key: str, value: str, op: Op, instructions: list[Instruction]) -> _Fate:
-        found, by = self._found, self.history.lost.get((op.id, key), "")
+        found = self._found
+        by = "" if key in found.hidden else self.history.lost.get((op.id, key), "")  # No pass of XLA's saw a hidden key.
         tagged = [i for i in instructions if found.has(i, key, value) or self._has_of_call(i, key, value)]
         lacking = self.computing.find_untagged_copies(op.id, tagged) if tagged else instructions
         shown = lacking or tagged
         names, shared = tuple(map(found.name_of, shown)), self.computing.others(shown, op.id)
         if not lacking:
-            if found.restored and all(i.entries.get(key) != found.value_of(i, key) for i in tagged):
+            is_restored = found.restored and key not in found.hidden
+            if is_restored and all(i.entries.get(key) != found.value_of(i, key) for i in tagged):
                 return TagState.RESTORED, names, shared, by, "", ""
             return TagState.KEPT, names, shared, "", "", ""
         # The HLO stage gives inserted collectives their tags before the compiler takes any.

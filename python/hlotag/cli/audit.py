@@ -17,8 +17,8 @@ from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 
 if TYPE_CHECKING:  # An audit imports JAX, which takes a second. Other commands do not need JAX.
-    from hlotag.audits.report import Problem, Reported
-    from hlotag.audits.views import Audit
+    from hlotag.audits.audit import Audit
+    from hlotag.audits.report import Problem
     from hlotag.cli.condition import Condition
 
 _GRAMMAR = """\
@@ -139,6 +139,7 @@ def _size(text: str) -> tuple[str, int]:
 
 def _run(args: argparse.Namespace) -> int:
     from hlotag.audits import baseline
+    from hlotag.audits.audit import read_audit
     from hlotag.audits.render import table
     from hlotag.cli.condition import Condition
 
@@ -147,7 +148,7 @@ def _run(args: argparse.Namespace) -> int:
         raise HlotagError("--json and --sarif cannot both be standard output; give one of them a file")
     if args.sources and not Path(args.sources).is_dir():
         raise HlotagError(f"--sources {args.sources}: there is no such folder")
-    before = _read(args.baseline) if args.baseline else None
+    before = read_audit(args.baseline) if args.baseline else None
     with step(f"auditing {args.dump_dir or args.file}"):
         audit = _audit(args)
         audit = dataclasses.replace(audit, source_root=args.sources or audit.source_root)
@@ -264,13 +265,6 @@ def _audit_program(args: argparse.Namespace) -> Audit:
 
 def _needs_memory(args: argparse.Namespace) -> bool:
     return args.memory is not None
-
-
-def _read(file: str) -> Reported:
-    """Reads the JSON of an audit."""
-    from hlotag.audits.render import as_json
-
-    return as_json.loads(Path(file).read_text(encoding="utf-8"), file)
 
 
 def _report(audit: Audit, conditions: Sequence[Condition]) -> int:

@@ -160,7 +160,7 @@ def _compare_saved(args: argparse.Namespace) -> Comparison:
 
 def _read_saved(file: str) -> Any:
     """Reads the JSON of an audit or a profile. Raises ParseError for anything else."""
-    from hlotag.audits.views import read_audit
+    from hlotag.audits.audit import read_audit
     from hlotag.profiles.record import read_profile
 
     with Path(file).open(encoding="utf-8") as text:

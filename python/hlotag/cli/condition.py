@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from hlotag._text import printable
+from hlotag.audits.audit import Audit
 from hlotag.audits.model import Tag, TagState, Verdict
-from hlotag.audits.views import Audit
 from hlotag.errors import HlotagError
 
 # By condition, the verdict that it looks for.

@@ -27,7 +27,7 @@ from hlotag.errors import HlotagError
 
 if TYPE_CHECKING:
     from hlotag.audits.grouping import Grouping
-    from hlotag.profiles.model import Timing
+    from hlotag.profiles.profile import Profile
 
 # What XLA writes when it aborts: `F1128 16:20:01.123456 12345 file.cc:12] Check failed: ...`.
 _FATAL = re.compile(r"^F\d{4} [\d:.]+ +\d+ (.*)$", re.MULTILINE)
@@ -76,12 +76,12 @@ class Apart:
 
     def prepare(self, results: Path, *, effects: bool) -> Prepared:
         """As `Subject.prepare`."""
-        from hlotag.audits.render import as_json
+        from hlotag.audits.audit import Audit
 
         self._start()
         self._results = str(results)
         found = self._ask("prepare", results=self._results, effects=effects)
-        return Prepared(as_json.loads(found["audit"], self.name), found["results"], found["seconds"])
+        return Prepared(Audit.from_json(found["audit"], self.name), found["results"], found["seconds"])
 
     def _start(self) -> None:
         # Several processes fit on one GPU only if the first one does not take most of its memory.
@@ -114,11 +114,11 @@ class Apart:
         yield
         self._ask("stop_trace")
 
-    def profile(self, by: Grouping | None) -> Timing:
+    def profile(self, by: Grouping | None) -> Profile:
         """As `Subject.profile`."""
-        from hlotag.profiles import as_json
+        from hlotag.profiles.profile import Profile
 
-        return as_json.loads(self._ask("profile", by=by), self.name)
+        return Profile.from_json(self._ask("profile", by=by), self.name)
 
     def forget(self) -> None:
         """As `Subject.forget`."""

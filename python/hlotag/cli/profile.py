@@ -14,8 +14,7 @@ from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 
 if TYPE_CHECKING:  # A profile imports JAX, which takes a second. Other commands do not need JAX.
-    from hlotag.profiles.model import Timing
-    from hlotag.profiles.views import Profile
+    from hlotag.profiles.profile import Profile
 
 _EXAMPLES = """\
 examples:
@@ -79,9 +78,9 @@ def add_to(commands: terminal.Commands) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from hlotag.profiles import as_json
+    from hlotag.profiles.profile import Profile
 
-    before = as_json.loads(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
+    before = Profile.from_json(Path(args.baseline).read_text(encoding="utf-8"), args.baseline) if args.baseline else None
     profile = _profile(args)
     if args.json:
         terminal.write_output(args.json, profile.to_json(indent=1) + "\n")
@@ -96,7 +95,7 @@ def _run(args: argparse.Namespace) -> int:
     return _report_slower(profile, before, args.baseline)
 
 
-def _report_slower(profile: Timing, before: Timing, baseline: str) -> int:
+def _report_slower(profile: Profile, before: Profile, baseline: str) -> int:
     """Prints what is slower or faster than in the baseline. Returns the exit status."""
     from hlotag.comparisons.model import TIME, Trend
     from hlotag.comparisons.run import VISIBLE

@@ -14,9 +14,8 @@ from hlotag.cli import terminal
 from hlotag.errors import HlotagError
 
 if TYPE_CHECKING:  # They import JAX, which takes a second. Other commands do not need JAX.
-    from hlotag.audits.report import Reported
-    from hlotag.audits.views import Audit
-    from hlotag.profiles.views import Profile
+    from hlotag.audits.audit import Audit
+    from hlotag.profiles.profile import Profile
 
 _EXAMPLES = """\
 examples:
@@ -88,10 +87,10 @@ def _answer(found: Audit | Profile) -> Iterator[str]:
     """The answer in 24 lines of 80 columns."""
     import textwrap
 
-    from hlotag.audits.views import Audit
+    from hlotag.audits.audit import Audit
     from hlotag.profiles.model import in_words
 
-    audit: Reported | None = found if isinstance(found, Audit) else found.program and found.program.audit
+    audit: Audit | None = found if isinstance(found, Audit) else found.program and found.program.audit
     if not isinstance(found, Audit):
         yield from textwrap.wrap(found.sentence, 80)[:3]
         yield ""
@@ -113,7 +112,7 @@ def _answer(found: Audit | Profile) -> Iterator[str]:
         yield from _of_audit(audit)
 
 
-def _of_audit(audit: Reported) -> Iterator[str]:
+def _of_audit(audit: Audit) -> Iterator[str]:
     import textwrap
 
     from hlotag.audits.render import memory

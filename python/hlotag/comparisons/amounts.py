@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from hlotag.audits.audit import Audit
 from hlotag.audits.baseline import FEWER, worse
+from hlotag.audits.costs import sum_costs
 from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
-from hlotag.audits.memory import sum_rows
-from hlotag.audits.report import Problem, Reported
-from hlotag.audits.work import sum_work_rows
+from hlotag.audits.report import Problem
 from hlotag.comparisons.model import MEASURES, TIME, Amount, Difference, Trend
 from hlotag.comparisons.timing import Place
 
@@ -18,12 +18,12 @@ from hlotag.comparisons.timing import Place
 _COUNTED = MEASURES[1:]
 
 
-def groupings_of(now: Reported, before: Reported, by: Grouping | None) -> list[Grouping]:
+def groupings_of(now: Audit, before: Audit, by: Grouping | None) -> list[Grouping]:
     """What rows are grouped by: `by`, else each key that both programs have, else "scope"."""
     return [by] if by is not None else [key for key in now.keys if key in before.keys] or ["scope"]
 
 
-def list_worse(now: Reported, before: Reported) -> tuple[str, ...]:
+def list_worse(now: Audit, before: Audit) -> tuple[str, ...]:
     """The problems of tags that the other program does not have, a line each. Fewer tags are none: programs may differ."""
     found = (problem for problem in worse(now, before) if problem.kind != FEWER)
     return tuple(_in_a_line(problem) for problem in found)
@@ -36,7 +36,7 @@ def _in_a_line(problem: Problem) -> str:
     return problem.title if problem.tag else f"{problem.title}: {problem.why}"
 
 
-def compare_amounts(now: Reported, before: Reported, groups: Sequence[Grouping]) -> tuple[Difference, list[Difference]]:
+def compare_amounts(now: Audit, before: Audit, groups: Sequence[Grouping]) -> tuple[Difference, list[Difference]]:
     """Compares what the programs compute, exchange and hold.
 
     Returns the whole program, and all rows. Raises ArgumentError if a key of `groups` is in none of the programs.
@@ -72,16 +72,12 @@ def _trend(was: int, is_now: int) -> Trend:
     return Trend.MORE if is_now > was else Trend.LESS
 
 
-def _sum_amounts(audit: Reported, by: Grouping, keys: Sequence[str]) -> dict[Place, list[int]]:
+def _sum_amounts(audit: Audit, by: Grouping, keys: Sequence[str]) -> dict[Place, list[int]]:
     """By row, its flops, bytes, exchanged bytes and memory."""
-    title, read = title_of(by), make_reader(by, read_values(audit), audit.name, keys)
-    found = {(row.key, row.value, row.phase): [*row[3:], 0] for row in sum_work_rows(audit, title, read)}
-    for row in sum_rows(audit.memory, title, audit.ops, read) if audit.memory else ():
-        found.setdefault((row.key, row.value, row.phase), [0, 0, 0, 0])[-1] = row.bytes
-    return found
+    rows = sum_costs(audit, title_of(by), make_reader(by, read_values(audit), audit.name, keys))
+    return {(row.key, row.value, row.phase): [row.flops, row.bytes, row.exchanged, row.memory] for row in rows}
 
 
-def _totals(audit: Reported) -> list[int]:
-    work = audit.work_by("operation")
-    flops, size, exchanged = (sum(getattr(row, name) for row in work) for name in ("flops", "bytes", "exchanged"))
-    return [flops, size, exchanged, audit.memory.bytes if audit.memory else 0]
+def _totals(audit: Audit) -> list[int]:
+    rows = audit.costs_by("operation")
+    return [sum(getattr(row, name) for row in rows) for name in ("flops", "bytes", "exchanged", "memory")]

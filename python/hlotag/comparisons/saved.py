@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from hlotag.audits.audit import Audit
 from hlotag.audits.grouping import Grouping
-from hlotag.audits.report import Reported
 from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse, order_of_row
 from hlotag.comparisons.model import Difference, Outcome, Trend
 from hlotag.comparisons.timing import compare_runs, without_light
 from hlotag.comparisons.views import Comparison
 from hlotag.errors import ArgumentError
-from hlotag.profiles.model import Timing
+from hlotag.profiles.profile import Profile
 
 _WHOLE = ("", "", "")
 _AT_TWO_TIMES = (
@@ -22,7 +22,7 @@ _AT_TWO_TIMES = (
 )
 
 
-def compare_saved(saved: Mapping[str, Reported | Timing], by: Grouping | None, visible: float) -> Comparison:
+def compare_saved(saved: Mapping[str, Audit | Profile], by: Grouping | None, visible: float) -> Comparison:
     """Compares audits with the first audit, or profiles with the first profile.
 
     Raises ArgumentError if some are audits and some are profiles, or `by` names a key that none has.
@@ -31,16 +31,16 @@ def compare_saved(saved: Mapping[str, Reported | Timing], by: Grouping | None, v
     outcomes: list[Outcome] = []
     notes: tuple[str, ...] = ()
     for other, each in others:
-        if isinstance(each, Reported) and isinstance(base, Reported):
+        if isinstance(each, Audit) and isinstance(base, Audit):
             program, rows = compare_amounts(each, base, groupings_of(each, base, by))
             found = {"effects": tuple(each.effects), "problems": list_worse(each, base), "program": program}
             outcomes.append(Outcome(other, **found, rows=tuple(sorted(rows, key=order_of_row))))
-        elif isinstance(each, Timing) and isinstance(base, Timing):
+        elif isinstance(each, Profile) and isinstance(base, Profile):
             outcomes.append(compare_profiles(other, each, base, visible))
             notes = (_AT_TWO_TIMES,)
         else:
             raise ArgumentError(f"{name!r} is {_kind(base)} and {other!r} is {_kind(each)}: compare two audits or two profiles")
-    if isinstance(base, Timing):
+    if isinstance(base, Profile):
         first = replace(compare_profiles(name, base, base, visible), rows=())
     else:
         first = Outcome(name, effects=tuple(base.effects), program=compare_amounts(base, base, [])[0])
@@ -48,7 +48,7 @@ def compare_saved(saved: Mapping[str, Reported | Timing], by: Grouping | None, v
     return Comparison(first, tuple(outcomes), by=keys, visible=visible, notes=notes)
 
 
-def compare_profiles(name: str, now: Timing, before: Timing, visible: float) -> Outcome:
+def compare_profiles(name: str, now: Profile, before: Profile, visible: float) -> Outcome:
     """Compares a profile with an earlier one: the rows of keys that both have, and the step."""
     keys = {row.key for row in now.rows if row.key} & {row.key for row in before.rows}
     was, is_now = ({(r.key, r.value, r.phase): r.steps for r in p.rows if r.key in keys} for p in (before, now))
@@ -61,5 +61,5 @@ def compare_profiles(name: str, now: Timing, before: Timing, visible: float) -> 
     return Outcome(name, program=Difference(*_WHOLE, (step,)), rows=tuple(sorted(rows, key=order_of_row)))
 
 
-def _kind(each: Reported | Timing) -> str:
-    return "an audit" if isinstance(each, Reported) else "a profile"
+def _kind(each: Audit | Profile) -> str:
+    return "an audit" if isinstance(each, Audit) else "a profile"

@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 import jax
 
+from hlotag.audits.audit import Audit
 from hlotag.audits.collect import audit_and_compile
 from hlotag.audits.grouping import Grouping
-from hlotag.audits.report import Reported
 from hlotag.comparisons.results import compare_results, write_results
 from hlotag.comparisons.variants import Variant
 from hlotag.errors import HlotagError
 from hlotag.lowering.staging import under, with_rules
-from hlotag.profiles.model import Timing
+from hlotag.profiles.profile import Profile
 from hlotag.profiles.record import Runner, can_run
 from hlotag.tagging.state import Stage
 
@@ -33,7 +33,7 @@ class Prepared:
         seconds: The length of a step; 0 if nothing runs.
     """
 
-    audit: Reported
+    audit: Audit
     results: str
     seconds: float
 
@@ -78,7 +78,7 @@ class Subject(Protocol):
         """A block whose steps are traced. The trace is read at its end."""
         ...
 
-    def profile(self, by: Grouping | None) -> Timing:
+    def profile(self, by: Grouping | None) -> Profile:
         """The profile of all traces."""
         ...
 
@@ -143,7 +143,7 @@ class Here:
         """As `Subject.tracing`."""
         return self._running.tracing()
 
-    def profile(self, by: Grouping | None) -> Timing:
+    def profile(self, by: Grouping | None) -> Profile:
         """As `Subject.profile`."""
         return self._running.profile(by)
 

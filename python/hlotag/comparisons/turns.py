@@ -15,7 +15,7 @@ from hlotag.audits.grouping import Grouping
 from hlotag.comparisons.model import Difference, Trend
 from hlotag.comparisons.subjects import Subject
 from hlotag.comparisons.timing import Place, compare_pairs, without_light
-from hlotag.profiles.model import Timing
+from hlotag.profiles.profile import Profile
 
 # Steps of a round, and the seconds that they should not exceed; rounds before the first look, and growth until the next one.
 _STEPS, _ROUND_SECONDS = 5, 1.0
@@ -108,7 +108,7 @@ class Turns:
                 rows.append(Difference(*place, (without_light(amount, step_seconds),)))
         return Difference("", "", "", (whole,)), rows
 
-    def _times_of(self, profile: Timing) -> dict[Place, np.ndarray]:
+    def _times_of(self, profile: Profile) -> dict[Place, np.ndarray]:
         """By row, its seconds in each step; where variants were not traced at once, the median of each round."""
         steps = {(row.key, row.value, row.phase): np.asarray(row.steps) for row in profile.rows if row.key}
         if self._is_apart:

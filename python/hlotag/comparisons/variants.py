@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hlotag._util.arguments import show
-from hlotag.audits.report import Reported
+from hlotag.audits.audit import Audit
 from hlotag.errors import ArgumentError
 from hlotag.passes.rules import check_rules, load_rules
-from hlotag.profiles.model import Timing
+from hlotag.profiles.profile import Profile
 from hlotag.tagging.rules import Rule
 
 # Limit of variants of a grid.
@@ -50,10 +50,10 @@ class Variant:
         return check_rules(self.rules)
 
 
-def make_variant(name: str, given: Any) -> Variant | Reported | Timing:
+def make_variant(name: str, given: Any) -> Variant | Audit | Profile:
     """Makes a variant of what `compare` was given for it. Raises ArgumentError for anything else."""
     match given:
-        case Variant() | Reported() | Timing():
+        case Variant() | Audit() | Profile():
             return given
         case None:
             return Variant()

@@ -35,7 +35,7 @@ def sources(module: HloModule, program: _core.Program, named: Iterable[Ids]) -> 
 
 def _join(module: HloModule, program: _core.Program, named: Sequence[Ids] | None, without: str) -> dict[Instruction, Ids]:
     with must_be_sound(module):
-        return dict(zip(module.instructions(), program.join(module.to_bytes(), named, without=without), strict=True))
+        return dict(zip(module.instructions(), program.join(module.parsed, named, without=without), strict=True))
 
 
 def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
@@ -44,7 +44,7 @@ def program_of(module: HloModule, numbers: Sequence[int]) -> _core.Program:
     Raises ParseError as `join`.
     """
     with must_be_sound(module):
-        return _core.program_of_instructions(module.to_bytes(), numbers)
+        return module.parsed.program_of(numbers)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from hlotag import _core
+
 
 def _proto() -> types.ModuleType:
     """Imports the messages lazily: protobuf takes longer to import than the rest of hlotag."""
@@ -143,6 +145,7 @@ class HloModule:
 
     def __init__(self, module: Any):
         self.proto = _proto().read(module) if isinstance(module, bytes) else module
+        self._data = module if isinstance(module, bytes) else None
         self.name: str = self.proto.name
         self._known_attributes: dict[bytes, Mapping[str, str]] = {}  # By serialized form.
         self._places: dict[int, tuple[str, int] | None] = {}  # By stack frame.
@@ -152,6 +155,11 @@ class HloModule:
 
     def __len__(self) -> int:
         return sum(len(c.instructions) for c in self.proto.computations)
+
+    @cached_property
+    def parsed(self) -> _core.Module:
+        """The module as it was read, for C++. Raises ValueError if it is damaged."""
+        return _core.Module(self.to_bytes() if self._data is None else self._data)
 
     @cached_property
     def computations(self) -> dict[int, Computation]:

@@ -28,10 +28,10 @@ def restorable(entries: Entries, patterns: tuple[str, ...] = ("*",)) -> dict[str
     return {key: value for key, value in entries.items() if _is_restorable(key, patterns)}
 
 
-def withheld_keys(entries: Iterable[Entries], patterns: tuple[str, ...], fingerprint: str, platform: str) -> set[str]:
-    """The keys of tags that match a pattern and that a compiler does not get, by the `keys.fingerprint` of the stage."""
+def hidden_keys(entries: Iterable[Entries], patterns: tuple[str, ...], fingerprint: str) -> frozenset[str]:
+    """The keys of tags that match a pattern and that XLA does not see, by the `keys.fingerprint` of the stage."""
     present = {key for found in entries for key in restorable(found, patterns)}
-    return {key for key in present if keys.is_withheld(key, platform, fingerprint)}
+    return frozenset(key for key in present if keys.is_hidden(key, fingerprint))
 
 
 def restore(module: bytes, program: _core.Program, rules: Rules, *, keeps_numbers: bool = False) -> bytes:

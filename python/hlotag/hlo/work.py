@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hlotag import _core
 from hlotag.hlo import opcodes
 from hlotag.hlo.join import must_be_sound
 from hlotag.hlo.module import HloModule, Instruction
@@ -68,7 +67,7 @@ class Roles(NamedTuple):
 def measure(module: HloModule) -> dict[Instruction, Work]:
     """Measures each instruction. What runs others has no work of its own. Raises ParseError for a damaged module."""
     with must_be_sound(module):
-        measured = _core.measure_work(module.to_bytes())
+        measured = module.parsed.measure()
     return dict(zip(module.instructions(), map(Work._make, measured), strict=True))
 
 

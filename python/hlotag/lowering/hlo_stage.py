@@ -5,8 +5,7 @@ XLA compiles a copy of a prepared module, whose operations are numbered (`hlo.or
 callback gets the HLO module. The numbers tell which operations an instruction came from; the callback restores its tags and
 removes the numbers. So JAX's caches, texts, exports and executables contain no numbers.
 
-All tags reach the compiler, except keys that it does not read and that would cost something (`keys.is_withheld`). The copy has
-none of these; the callback writes them.
+The copy lacks the keys that no compiler reads (`keys.is_hidden`), so they cannot change what XLA does; the callback writes them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from hlotag.hlo.join import join
 from hlotag.hlo.late import Late
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
-from hlotag.hlo.restore import Rules, restorable, restore, withheld_keys
+from hlotag.hlo.restore import Rules, hidden_keys, restorable, restore
 from hlotag.hlo.transformation import BEFORE_SCHEDULER, Platform, Transformations, is_named, is_numbered
 from hlotag.mlir.modules import copy_of
 from hlotag.passes.pipeline import quote, run_passes
@@ -54,7 +53,7 @@ class Record:
         ids: By instruction name, the numbers of the operations that the instruction came from.
         after: The module with restored tags, in fusions too. Instructions have the same names in `before` and in the executable.
         inserted: The rules for collectives that XLA inserted.
-        withheld: The keys that the compiler did not get.
+        hidden: The keys that XLA did not see.
     """
 
     origins: Origins
@@ -62,7 +61,7 @@ class Record:
     ids: dict[str, tuple[int, ...]]
     after: HloModule
     inserted: InsertedRules
-    withheld: Sequence[str]
+    hidden: frozenset[str]
 
 
 recorded: Kept[Record] = Kept("hlotag_records")
@@ -113,7 +112,7 @@ class _Restoration:
 
     def __init__(self, module: ir.Module, stage: Stage, backend: Any, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
-        self._withheld = _withhold(self.origins, stage, backend.platform)
+        self._hidden = _hide(self.origins, stage)
         self.error: Exception | None = None
         self.was_called = False
         self._stage = stage
@@ -170,7 +169,7 @@ class _Restoration:
             before = HloModule(module)
             ids = {instruction.name: numbers for instruction, numbers in join(before, self.origins).items()}
             after = HloModule(self._with_tags(module, repeats=True))
-            self._records.append(Record(self.origins, before, ids, after, self.inserted, self._withheld))
+            self._records.append(Record(self.origins, before, ids, after, self.inserted, self._hidden))
         return self._with_tags(module, repeats=keys.backend_of(self._backend.platform) not in _REUSE_KERNELS)
 
     def _with_tags(self, module: bytes, *, repeats: bool) -> bytes:
@@ -201,15 +200,16 @@ class _Restoration:
 _REUSE_KERNELS = ("cpu", "gpu")
 
 
-def _withhold(origins: Origins, stage: Stage, platform: str) -> list[str]:
-    """Removes the tags that the compiler does not get, so that they do not affect what XLA does, and returns their keys.
+def _hide(origins: Origins, stage: Stage) -> frozenset[str]:
+    """Removes the tags that XLA does not see, and returns their keys.
 
-    Attributes keep TPU's compiler from combining collectives, and GPU's and CPU's from making one kernel of equal fusions.
+    Attributes that differ would keep TPU's compiler from combining collectives, CPU's and GPU's from making one kernel of equal
+    fusions, and GPU's from tuning equal products once.
     """
-    withheld = sorted(withheld_keys(origins.program.entries(), stage.hlo, stage.keys, platform))
-    if withheld:
-        run_passes(origins.module, f"hlotag-strip{{keys={','.join(map(quote, withheld))}}}", verify=False)
-    return withheld
+    hidden = hidden_keys(origins.program.entries(), stage.hlo, stage.keys)
+    if hidden:
+        run_passes(origins.module, f"hlotag-strip{{keys={','.join(map(quote, sorted(hidden)))}}}", verify=False)
+    return hidden
 
 
 Observer = Callable[["ir.Module", str, Callable[["ir.Module", Mapping[str, Any]], Any]], Any]

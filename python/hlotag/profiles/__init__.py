@@ -3,7 +3,7 @@
 
 from hlotag.profiles.blocks import Profiles
 from hlotag.profiles.limits import Limits
-from hlotag.profiles.model import Hot, Row, Timing
-from hlotag.profiles.views import Profile
+from hlotag.profiles.model import Hot, Row
+from hlotag.profiles.profile import Profile
 
-__all__ = ["Hot", "Limits", "Profile", "Profiles", "Row", "Timing"]
+__all__ = ["Hot", "Limits", "Profile", "Profiles", "Row"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag._util.files import read_document
 from hlotag.errors import ParseError
 from hlotag.profiles.limits import Limits
-from hlotag.profiles.model import Hot, Row, Timing, Transfer
+from hlotag.profiles.model import Hot, Row, Transfer
+
+if TYPE_CHECKING:
+    from hlotag.profiles.profile import Profile
 
 SCHEMA = "hlotag.profile/2"
 _TABLES = {"rows": Row, "instructions": Hot, "transfers": Transfer}
@@ -18,7 +21,7 @@ _OPTIONAL = ("products_at_limit",)  # Which older files lack.
 _FIELDS = ("name", "devices", "steps", "untagged", "split", "busy", "untraced_seconds", "notes")
 
 
-def dumps(profile: Timing, *, indent: int | None = None) -> str:
+def dumps(profile: Profile, *, indent: int | None = None) -> str:
     """Writes a profile as JSON, without its timeline."""
     document: dict[str, Any] = {"schema": SCHEMA, "total_seconds": profile.total_seconds, "sentence": profile.sentence}
     document |= {name: getattr(profile, name) for name in (*_FIELDS, *_OPTIONAL)}
@@ -27,19 +30,19 @@ def dumps(profile: Timing, *, indent: int | None = None) -> str:
     return json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def loads(text: str, filename: str) -> Timing:
-    """Reads the JSON of a profile, which has no timeline. Raises ParseError, with the name of the file, for anything else."""
+def loads(text: str, filename: str) -> dict[str, Any]:
+    """Reads the fields of a profile from its JSON, which has no timeline. Raises ParseError, with the file, for anything else."""
     document = read_document(text, filename, "a profile", SCHEMA)
     try:
         fields = {name: _frozen(document[name]) for name in _FIELDS}
         for table, kind in _TABLES.items():
             fields[table] = tuple(kind(**{name: _frozen(value) for name, value in each.items()}) for each in document[table])
         fields |= {name: document.get(name) for name in _OPTIONAL}
-        profile = Timing(**fields, limits=Limits(**limits) if (limits := document.get("limits")) else None)
-        _ = profile.sentence, sum(sum(row.steps) for row in profile.rows)
+        fields["limits"] = Limits(**limits) if (limits := document.get("limits")) else None
+        _ = fields["devices"][0], sum(fields["steps"]), sum(sum(row.steps) for row in fields["rows"])
     except (LookupError, TypeError, ArithmeticError) as error:
         raise ParseError(f"{filename}: the profile is incomplete ({error!r}); write it again with --json") from None
-    return profile
+    return fields
 
 
 def _frozen(value: Any) -> Any:

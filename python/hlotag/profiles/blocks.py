@@ -21,19 +21,19 @@ from rich.text import Text
 
 from hlotag._text import count, printable
 from hlotag._util.progress import step
+from hlotag.audits.audit import Audit
 from hlotag.audits.blocks import observing
 from hlotag.audits.compilations import Compilation, Compilations, Entry
 from hlotag.audits.grouping import Grouping
 from hlotag.audits.render.index import write_index
 from hlotag.audits.render.table import plain_text
-from hlotag.audits.views import Audit
 from hlotag.errors import ArgumentError
 from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.limits import device_kind, find_limits
 from hlotag.profiles.model import in_words
+from hlotag.profiles.profile import Profile
 from hlotag.profiles.record import notes_of, options_of, tracing
-from hlotag.profiles.views import Profile
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType

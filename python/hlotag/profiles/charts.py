@@ -7,14 +7,18 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from hlotag._text import count, list_some, rate_in_words
 from hlotag.audits.render import breakdown
 from hlotag.profiles import perfetto
-from hlotag.profiles.model import Rates, Timing, in_words
+from hlotag.profiles.model import Rates, in_words
 from hlotag.profiles.perfetto import Slice
 from hlotag.profiles.program import Program
 from hlotag.profiles.trace import Device
+
+if TYPE_CHECKING:
+    from hlotag.profiles.profile import Profile
 
 _WIDTH, _HEIGHT, _MARGIN = 900, 320, 50
 # Limit of labelled rows, and of the slices of a track.
@@ -23,7 +27,7 @@ _LANE = 16  # the height of a track
 _LABEL = 150  # the width of a track's name
 
 
-def roofline(profile: Timing, key: str) -> Iterator[str]:
+def roofline(profile: Profile, key: str) -> Iterator[str]:
     """The rows of a key by flops for each byte, and flops a second, on logarithmic axes, under the device's limits."""
     points = [(value, each) for value, each in profile.rates(key).items() if each.flops_per_second and each.bytes_per_second]
     if not points:
@@ -57,7 +61,7 @@ def _in_words(rates: Rates) -> str:
 class _Axes:
     """Logarithmic axes that hold all rows and limits."""
 
-    def __init__(self, profile: Timing, rates: Sequence[Rates]) -> None:
+    def __init__(self, profile: Profile, rates: Sequence[Rates]) -> None:
         intensities = [each.flops_per_second / each.bytes_per_second for each in rates]
         speeds = [each.flops_per_second for each in rates]
         if profile.limits:
@@ -102,7 +106,7 @@ class _Axes:
             yield f'<text class="tick end" x="{_WIDTH - 4}" y="{y - 3:.1f}">{escape(kind)}</text>'
 
 
-def timeline(profile: Timing, key: str | None) -> Iterator[str]:
+def timeline(profile: Profile, key: str | None) -> Iterator[str]:
     """The events of the step in the middle by length, on the device with most of them: tracks by thread or stream, and by key."""
     if profile.program is None or not profile.timeline:
         return

@@ -14,9 +14,9 @@ from google.protobuf.message import DecodeError
 
 from hlotag._text import list_some
 from hlotag._util import protobuf
+from hlotag.audits.audit import Audit
 from hlotag.audits.dumps import audit_optimized
 from hlotag.audits.joined import NEVER_RUN
-from hlotag.audits.report import Reported
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule, proto
 from hlotag.hlo.work import measure
@@ -60,7 +60,7 @@ def program_traced(file: Path, name: str | None = None) -> tuple[Program, list[s
     return Program(audit_optimized(module), module, chosen[0]), [] if name == chosen[0] else _of_one_name(chosen[0], others)
 
 
-def program_of(audit: Reported, file: Path) -> tuple[Program, list[str]]:
+def program_of(audit: Audit, file: Path) -> tuple[Program, list[str]]:
     """The program of an audit that ran in a trace, and what else to know of it.
 
     Instructions, names and work are those of the trace's own module: another compilation of the program may name and divide its
@@ -112,7 +112,7 @@ def _modules_of(plane: Any, file: Path) -> Iterator[tuple[str, HloModule]]:
                 yield f"{module.name}({number})" if number else module.name, module
 
 
-def _is_same(module: HloModule, audit: Reported) -> bool:
+def _is_same(module: HloModule, audit: Audit) -> bool:
     """Whether a module has the instructions of an audit, by name and flops, and no others that run."""
     work = {instruction.name: (instruction, found.flops) for instruction, found in measure(module).items()}
     known = {each.name for each in audit.instructions} | {each.kernel for each in audit.instructions}
@@ -121,7 +121,7 @@ def _is_same(module: HloModule, audit: Reported) -> bool:
     return has_all and all(instruction.name in known for instruction in runs)
 
 
-def _computes(module: HloModule, audit: Reported) -> bool:
+def _computes(module: HloModule, audit: Audit) -> bool:
     """Whether a module does as many flops as an audited one."""
     flops = sum(work.flops for work in measure(module).values()), sum(each.flops for each in audit.instructions)
     return abs(flops[0] - flops[1]) <= _SIMILAR * max(flops)

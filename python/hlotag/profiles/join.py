@@ -17,9 +17,9 @@ from hlotag.profiles.clock import Times
 from hlotag.profiles.dependences import Independence
 from hlotag.profiles.limits import Limits
 from hlotag.profiles.model import Hot, Row, Transfer
+from hlotag.profiles.profile import Profile
 from hlotag.profiles.program import Part, Program
 from hlotag.profiles.rates import Amounts, Meter
-from hlotag.profiles.views import Profile
 from hlotag.profiles.waiting import Spread
 
 _Floats = NDArray[np.float64]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 from importlib import resources
+from typing import TYPE_CHECKING
 
 from hlotag._text import in_bytes, rate_in_words
 from hlotag._util.files import source_line
@@ -13,15 +14,18 @@ from hlotag.audits.render import breakdown, data, memory
 from hlotag.audits.render import page as audit_page
 from hlotag.audits.render.page import assemble
 from hlotag.profiles import charts
-from hlotag.profiles.model import ADDED, MEANINGS, UNDIVIDED, Rates, Timing, in_words
+from hlotag.profiles.model import ADDED, MEANINGS, UNDIVIDED, Rates, in_words
 from hlotag.profiles.program import Program
 from hlotag.profiles.table import operation_in_words
+
+if TYPE_CHECKING:
+    from hlotag.profiles.profile import Profile
 
 # Limit of instructions.
 _HOT = 60
 
 
-def html(profile: Timing) -> str:
+def html(profile: Profile) -> str:
     """Renders the page. Its content security policy forbids connections. Without its program, it has no script."""
     style = resources.files("hlotag.profiles").joinpath("page.css").read_text(encoding="utf-8")
     if profile.program is None:
@@ -34,7 +38,7 @@ def html(profile: Timing) -> str:
     return audit_page.with_audit(f"{profile.name}: report", _body(profile, rows), audit, **parts)
 
 
-def _shares(profile: Timing, program: Program) -> Iterator[tuple[str, str, data.Share]]:
+def _shares(profile: Profile, program: Program) -> Iterator[tuple[str, str, data.Share]]:
     """The time of each row by what runs as one, and by operation."""
     groupings = [each for by in profile.groupings for each in program.grouping(by)]
     for name, seconds in profile.seconds.items():
@@ -46,7 +50,7 @@ def _shares(profile: Timing, program: Program) -> Iterator[tuple[str, str, data.
             yield from ((title, read(part), data.Share(name, part.op, seconds * part.weight)) for part in parts if part.weight)
 
 
-def _body(profile: Timing, rows: data.Rows) -> Iterator[str]:
+def _body(profile: Profile, rows: data.Rows) -> Iterator[str]:
     yield f"<header><h1>{escape(profile.name)}</h1>"
     yield f'<p id="sentence">{escape(profile.sentence)}</p>'
     yield f'<p id="facts">{escape(_facts(profile))}</p>'
@@ -68,7 +72,7 @@ def _body(profile: Timing, rows: data.Rows) -> Iterator[str]:
     yield from _hottest(profile)
 
 
-def _contents(profile: Timing) -> str:
+def _contents(profile: Profile) -> str:
     """Links to the sections that there are; none without the script, which follows them in a frame of a notebook."""
     if profile.program is None:
         return ""
@@ -83,18 +87,18 @@ def _contents(profile: Timing) -> str:
     return f'<nav aria-label="Sections">{" ".join(links)}</nav>'
 
 
-def _footer(profile: Timing) -> Iterator[str]:
+def _footer(profile: Profile) -> Iterator[str]:
     yield "<footer><h2>What the rows without a key are</h2><dl>"
     yield "".join(f"<dt>{escape(row.value)}</dt><dd>{escape(MEANINGS[row.value])}</dd>" for row in profile.rest)
     yield "</dl>" + "".join(f"<p>{escape(note)}</p>" for note in profile.notes) + "</footer>"
 
 
-def _facts(profile: Timing) -> str:
+def _facts(profile: Profile) -> str:
     fastest, slowest = min(profile.steps), max(profile.steps)
     return f"Mean of {len(profile.steps)} steps of {in_words(fastest)} to {in_words(slowest)}, on {', '.join(profile.devices)}"
 
 
-def _rates(profile: Timing, key: str) -> dict[str, str]:
+def _rates(profile: Profile, key: str) -> dict[str, str]:
     """By value, its rates in words."""
     return {value: _rates_in_words(each) for value, each in profile.rates(key).items()}
 
@@ -104,7 +108,7 @@ def _rates_in_words(rates: Rates) -> str:
     return f"{found}, {rates.of_limit}" if rates.of_limit else found
 
 
-def _communication(profile: Timing) -> Iterator[str]:
+def _communication(profile: Profile) -> Iterator[str]:
     if not profile.transfers:
         return
     yield '<section id="communication"><h2>Communication</h2><p>Exposed: the device computed nothing meanwhile. Waiting: until '
@@ -129,7 +133,7 @@ def _communication(profile: Timing) -> Iterator[str]:
     yield "</tbody></table></div></section>"
 
 
-def _hottest(profile: Timing) -> Iterator[str]:
+def _hottest(profile: Profile) -> Iterator[str]:
     if not profile.instructions:
         return
     yield '<section id="hot"><h2>Instructions that take most time</h2><div class="scroll">'

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hlotag._text import list_some
 from hlotag._util.groups import group
+from hlotag.audits.audit import Audit
 from hlotag.audits.grouping import TAG, Grouping, leave_out_libraries, list_keys, make_reader, read_values, title_of
 from hlotag.audits.model import Instruction, Op
-from hlotag.audits.report import Reported
 from hlotag.audits.unknown import note_unknown_flops
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -63,7 +63,7 @@ class Program:
         name: The name of the module.
     """
 
-    def __init__(self, audit: Reported, module: HloModule | None = None, program: str = "") -> None:
+    def __init__(self, audit: Audit, module: HloModule | None = None, program: str = "") -> None:
         instructions = audit.instructions
         self.name = audit.name
         self.audit = audit

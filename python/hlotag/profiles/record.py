@@ -21,17 +21,15 @@ from jax.profiler import StepTraceAnnotation
 
 from hlotag._util.arguments import check_flag, check_no_parameters
 from hlotag._util.progress import step
+from hlotag.audits.audit import Audit, read_audit
 from hlotag.audits.collect import Audited, audit_and_compile
-from hlotag.audits.render import as_json
-from hlotag.audits.report import OFF, Reported
-from hlotag.audits.views import Audit
+from hlotag.audits.report import OFF
 from hlotag.errors import ArgumentError, HlotagError
-from hlotag.profiles import as_json as profile_json
 from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.limits import Limits, device_kind, find_limits, resolve_limits
+from hlotag.profiles.profile import Profile
 from hlotag.profiles.program import Program
-from hlotag.profiles.views import Profile
 
 # A command buffer, which XLA makes a CUDA graph, is one event without its instructions: https://github.com/openxla/xprof/issues/3070
 _NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
@@ -144,7 +142,7 @@ def _check_steps(steps: int) -> None:
 
 def read_profile(
     path: str | os.PathLike[str],
-    audit: Reported | str | os.PathLike[str] | None = None,
+    audit: Audit | str | os.PathLike[str] | None = None,
     by: str | Sequence[str] | None = None,
     *,
     module: str | None = None,
@@ -186,11 +184,11 @@ def read_profile(
     if Path(path).suffix == ".json":
         if any(each is not None for each in (audit, by, module, limits)):
             raise ArgumentError(f"{path} is a profile that was made before: it is read without further arguments")
-        return Profile(**vars(profile_json.loads(Path(path).read_text(encoding="utf-8"), os.fspath(path))))
+        return Profile.from_json(Path(path).read_text(encoding="utf-8"), os.fspath(path))
     if audit is not None and module is not None:
         raise ArgumentError(f"module={module!r} goes without an audit, which names the program")
-    if audit is not None and not isinstance(audit, Reported):
-        audit = as_json.loads(Path(audit).read_text(encoding="utf-8"), os.fspath(audit))
+    if audit is not None and not isinstance(audit, Audit):
+        audit = read_audit(audit)
     most = None if limits is None else resolve_limits(limits, "")
     with step("reading the trace"):
         file = trace.find(Path(path))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,19 +16,22 @@ from hlotag._util.groups import group
 from hlotag.audits.render import breakdown, memory
 from hlotag.audits.render.breakdown import Column
 from hlotag.audits.render.table import WIDE, fit_rows, plain_text
-from hlotag.profiles.model import ADDED, Hot, Timing
+from hlotag.profiles.model import ADDED, Hot
+
+if TYPE_CHECKING:
+    from hlotag.profiles.profile import Profile
 
 # Limit of listed instructions.
 _HOT = 10
 
 
-def as_text(profile: Timing, width: int | None = None) -> str:
+def as_text(profile: Profile, width: int | None = None) -> str:
     """Renders a profile without colours; `width` is that of `columns()` by default."""
     width = width or columns()
     return plain_text(renderable(profile, width), width)
 
 
-def renderable(profile: Timing, width: int) -> RenderableType:
+def renderable(profile: Profile, width: int) -> RenderableType:
     """Renders a profile for rich: the sentence, a table for each key, and the instructions that take most time."""
     unit = _Unit(profile.total_seconds)
     parts: list[RenderableType] = [Text(printable(profile.sentence), "bold")]
@@ -60,7 +64,7 @@ def operation_in_words(hot: Hot) -> str:
     return f"{hot.operation}{more}" if hot.operation else ADDED
 
 
-def _rates(profile: Timing, key: str) -> Iterator[Column]:
+def _rates(profile: Profile, key: str) -> Iterator[Column]:
     """Yields the columns of flops and bytes a second, and of shares of the device's limits, if these are known."""
     rates = profile.rates(key)
     yield Column("flop/s", {value: rate_in_words(each.flops_per_second) for value, each in rates.items()}, is_optional=True)
@@ -69,14 +73,14 @@ def _rates(profile: Timing, key: str) -> Iterator[Column]:
         yield Column("of limit", {value: each.of_limit for value, each in rates.items()}, is_optional=True)
 
 
-def _exposed(unit: _Unit, profile: Timing, key: str) -> Iterator[Column]:
+def _exposed(unit: _Unit, profile: Profile, key: str) -> Iterator[Column]:
     """Yields the column of communication, by value; none if there is none."""
     if profile.transfers:
         rows = group((row.value, row.exposed) for row in profile.rows if row.key == key and row.exposed)
         yield Column("exposed", {value: unit(sum(seconds)) for value, seconds in rows.items()})
 
 
-def _communication(unit: _Unit, profile: Timing, width: int) -> Table:
+def _communication(unit: _Unit, profile: Profile, width: int) -> Table:
     """The collectives: how long they took, on which device longest, and how much of that the device waited or communicated."""
     wide, spread = width >= WIDE, len(profile.devices) > 1
     numbers = {"bytes": 9, "devices": 7, unit.name: 9}
@@ -96,7 +100,7 @@ def _communication(unit: _Unit, profile: Timing, width: int) -> Table:
     return fit_rows(limits, rows, width, numbers=set(numbers))
 
 
-def _hottest(unit: _Unit, profile: Timing, width: int) -> Table:
+def _hottest(unit: _Unit, profile: Profile, width: int) -> Table:
     wide = width >= WIDE
     limits = {"instruction": 18, unit.name: 9, "operation": 26 if wide else 20, "phase": 10, "source": 20 if wide else 16}
     limits |= {"tags": max(22, width - 98)} if wide else {}

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from hlotag._text import list_some
 from hlotag.profiles import model
 from hlotag.profiles.program import Part, Program
-from hlotag.profiles.views import Profile
 
 # XLA's CPU compiler makes one kernel of a small loop. With this flag, each instruction in it has events of its own.
 _ON_CPU = (
     " With XLA_FLAGS=--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=0, XLA's CPU compiler makes no kernels "
     "of whole loops, and each instruction in a loop has its own time."
 )
+
+if TYPE_CHECKING:
+    from hlotag.profiles.profile import Profile
 
 
 class Doubts:

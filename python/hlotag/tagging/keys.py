@@ -166,10 +166,8 @@ def register_key(
         derived: The default of `grad=` for this key: "same" or "drop".
         ops: Kinds of operations that the key is for. This is documentation; it does not select.
         doc: What the key does.
-        compiler: Whether compilers get the key. False is for a key that is for people's eyes only: the HLO stage writes it at the
-            end, so it costs nothing. Attributes that differ keep collectives apart (TPU), and make GPU's compiler tune equal
-            products once for each value. None is True for CPU and TPU, and False for GPU, whose compiler reads only keys of
-            the catalogue and those that begin with `_` or `xla`, which it always gets.
+        compiler: Whether XLA sees the key. Of a key that it does not see, hlotag writes the tags after XLA's passes, so that
+            they cannot change what is compiled. None shows the keys of the catalogue and those that begin with `_` or `xla`.
 
     Returns:
         The new entry, or the equal existing one.
@@ -292,16 +290,10 @@ def find_dropped_in(fingerprint: str) -> frozenset[str]:
     return frozenset(name for name, derived, _ in ast.literal_eval(f"[{fingerprint}]") if derived == "drop")
 
 
-def is_withheld(name: str, platform: str, fingerprint: str) -> bool:
-    """Whether the compiler for a platform does not get a key, by the `fingerprint` of the stage."""
-    given = _choices_in(fingerprint).get(name)
-    if given is None:
-        return backend_of(platform) in _TUNERS and not is_of_xla(name)
-    return not given
-
-
-# The backends whose compilers tune products, and take equal ones with different attributes for different ones.
-_TUNERS = ("gpu",)
+def is_hidden(name: str, fingerprint: str) -> bool:
+    """Whether XLA does not see a key, by the `fingerprint` of the stage: no compiler reads it, or it is registered so."""
+    shown = _choices_in(fingerprint).get(name)
+    return not (is_of_xla(name) if shown is None else shown)
 
 
 @functools.lru_cache(maxsize=64)

@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 from hlotag.audits.effects import collectives, placement, scheduling, structure
-from hlotag.audits.effects.collectives import find_apart
 from hlotag.audits.effects.schedule import Member, Schedule, Seen, is_passive
 from hlotag.audits.model import Effect, Op, Tag, TagState, Verdict
-from hlotag.hlo import HloModule
 from hlotag.tagging import keys
 
-__all__ = ["JUDGES", "find", "find_apart", "keys_to_compare", "keys_to_judge", "without_lost"]
+__all__ = ["JUDGES", "find", "keys_to_judge", "without_lost"]
 
 # Returns what the compiled module shows; or the reason, as text, why it shows nothing.
 Judge = Callable[[Sequence[Member], Schedule, str], Seen | str]
@@ -42,16 +39,6 @@ def keys_to_judge(names: Iterable[str], platform: str) -> set[str]:
     """Of some keys, those that have a judge, and that the compiler of a platform (JAX's name) reads."""
     backend = keys.backend_of(platform)
     return {name for name in names if name in JUDGES and (key := keys.lookup(name)) and not _why_unread(key, backend)}
-
-
-def keys_to_compare(names: AbstractSet[str], module: HloModule, platform: str) -> set[str]:
-    """Of the keys of an audit's tags, those that a second compilation leaves out to show their effect.
-
-    None if the compiler would compile the same program again.
-    """
-    judged = keys_to_judge(names, platform)
-    own = set(filter(collectives.is_peoples, names))
-    return judged | own if judged or (own and collectives.may_be_apart(module, platform)) else set()
 
 
 def find(
@@ -113,7 +100,7 @@ def _compare(what: str, tagged: Seen | str, untagged: Seen | str | None) -> tupl
 def _why_unread(key: keys.Key, backend: str) -> str:
     """Why a compiler does not read a key; empty if it does, or the compiler is not known."""
     if key.compiler is False:
-        return "withheld from XLA: registered with compiler=False"
+        return "hidden from XLA: registered with compiler=False"
     if not backend or backend in key.seen:
         return ""
     reads = "was not seen to read it" if backend in key.readers else "does not read it"

@@ -5,26 +5,28 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag._util.files import read_document
 from hlotag.audits.buffers import Buffer, Life, Memory
-from hlotag.audits.model import Apart, Effect, Instruction, Op, Origin, Tag, TagState, Verdict
-from hlotag.audits.report import Reported
+from hlotag.audits.model import Effect, Instruction, Op, Origin, Tag, TagState, Verdict
 from hlotag.errors import Diagnostic, ParseError
 from hlotag.tagging.tags import Dropped
 
-SCHEMA = "hlotag.audit/8"
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
+
+SCHEMA = "hlotag.audit/9"
 # The fields of a `Diagnostic` that a report of an audit needs.
 _OF_REPORTS = ("severity", "message", "file", "line")
 
 
-def dumps(audit: Reported, *, indent: int | None = None) -> str:
+def dumps(audit: Audit, *, indent: int | None = None) -> str:
     """Writes an audit as JSON, which is equal for equal programs in every process. `indent` is that of `json.dumps`."""
     return json.dumps(as_dict(audit), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def as_dict(audit: Reported) -> dict[str, Any]:
+def as_dict(audit: Audit) -> dict[str, Any]:
     """Converts an audit to dictionaries, lists and scalars in the format of `schema.json`."""
     return {
         "schema": SCHEMA,
@@ -42,7 +44,6 @@ def as_dict(audit: Reported) -> dict[str, Any]:
         "tags": [_tag(tag) for tag in audit.tags],
         "instructions": [instruction._asdict() for instruction in audit.instructions],
         "effects": [effect._asdict() for effect in audit.effects],
-        "apart": [apart._asdict() for apart in audit.apart],
         "memory": audit.memory and _memory(audit.memory),
         "savings": [asdict(each) for each in audit.savings],
         "dropped": [{"attrs": dict(d.attrs), "file": d.file or "", "line": d.line} for d in audit.dropped],
@@ -59,18 +60,17 @@ def _tag(tag: Tag) -> dict[str, Any]:
     return tag._asdict() | {"op": tag.op.id, "origin": tag.origin and tag.origin._asdict()}
 
 
-def loads(text: str, filename: str) -> Reported:
-    """Reads an audit's JSON. Raises ParseError if the text is no audit, is incomplete, or has another schema."""
+def loads(text: str, filename: str) -> dict[str, Any]:
+    """Reads the fields of an audit. Raises ParseError if the text is no audit, is incomplete, or has another schema."""
     document = read_document(text, filename, "an audit", SCHEMA)
     try:
         ops = [Op(**_with_tuples(op)) for op in document["ops"]]
         same = ("name", "platform", "notes", "instruction_count", "has_program", "hlo_stage", "is_off")
-        return Reported(
+        return dict(
             ops=ops,
             tags=[_read_tag(tag, ops) for tag in document["tags"]],
             instructions=[Instruction(**_with_tuples(each)) for each in document["instructions"]],
             effects=[Effect(**effect | {"verdict": Verdict(effect["verdict"])}) for effect in document["effects"]],
-            apart=[Apart(**_with_tuples(apart)) for apart in document["apart"]],
             memory=document["memory"] and _read_memory(document["memory"]),
             dropped=[Dropped(tuple(d["attrs"].items()), d["file"] or None, d["line"]) for d in document["dropped"]],
             reports=[Diagnostic(**each) for each in document["reports"]],

@@ -7,7 +7,7 @@ import base64
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlotag._text import in_bytes, in_work
 from hlotag._util.files import source_line
@@ -16,7 +16,10 @@ from hlotag.audits.buffers import Buffer
 from hlotag.audits.grouping import Grouping, Reader, make_reader, read_values, title_of
 from hlotag.audits.listing import Listed, list_instructions, listed_row
 from hlotag.audits.model import Op, Tag
-from hlotag.audits.report import TAG_COLUMNS, Reported, order_of_tags, tag_row
+from hlotag.audits.report import TAG_COLUMNS, order_of_tags, tag_row
+
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
 
 LINKS = 12
 """Limit of the links of a problem or a tag."""
@@ -57,7 +60,7 @@ class Times(NamedTuple):
 Rows = Mapping[tuple[str, str], Inside]
 
 
-def make_rows(audit: Reported, by: Sequence[Grouping], shares: Iterable[tuple[str, str, Share]] | None = None) -> Rows:
+def make_rows(audit: Audit, by: Sequence[Grouping], shares: Iterable[tuple[str, str, Share]] | None = None) -> Rows:
     """Finds what is in each row. `shares` have what the rows are grouped by, and the value; by default those of the work."""
     values = read_values(audit)
     readers = {title_of(grouping): make_reader(grouping, values, audit.name) for grouping in by}
@@ -73,14 +76,14 @@ def make_rows(audit: Reported, by: Sequence[Grouping], shares: Iterable[tuple[st
     return rows
 
 
-def _shares_of_work(audit: Reported, readers: Mapping[str, Reader]) -> Iterator[tuple[str, str, Share]]:
+def _shares_of_work(audit: Audit, readers: Mapping[str, Reader]) -> Iterator[tuple[str, str, Share]]:
     for each in audit.instructions:
         for owner, (scope, _), effort in zip(each.owners, each.places, each.divide(each.effort), strict=True):
             share = Share(each.kernel, audit.ops[owner], effort * each.runs)
             yield from ((title, read(share.op, scope), share) for title, read in readers.items() if share.op)
 
 
-def dumps(audit: Reported, lines: Mapping[str, str], rows: Rows, times: Times | None = None) -> str:
+def dumps(audit: Audit, lines: Mapping[str, str], rows: Rows, times: Times | None = None) -> str:
     """Writes the data of a page as compressed JSON in base64: texts repeat, so it has a fifth of the size.
 
     Args:
@@ -93,7 +96,7 @@ def dumps(audit: Reported, lines: Mapping[str, str], rows: Rows, times: Times | 
     return base64.b64encode(zlib.compress(data.encode(), 9)).decode()
 
 
-def source_lines(audit: Reported) -> dict[str, str]:
+def source_lines(audit: Audit) -> dict[str, str]:
     """The source lines of operations and problems, by `file:line`, if their files can be read."""
     places = {(op.file, op.line) for op in audit.ops} | {(p.file, p.line) for p in audit.report.problems}
     texts = {f"{file}:{line}": source_line(file, line, audit.source_root) for file, line in sorted(places) if file}
@@ -103,7 +106,7 @@ def source_lines(audit: Reported) -> dict[str, str]:
 class _Data:
     """The texts of a page, each once; everything else refers to them by number."""
 
-    def __init__(self, audit: Reported, lines: Mapping[str, str], times: Times | None) -> None:
+    def __init__(self, audit: Audit, lines: Mapping[str, str], times: Times | None) -> None:
         self._audit = audit
         self._lines = lines
         self._times = times

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hlotag._text import count
 from hlotag._util.files import write_atomically
@@ -15,7 +16,9 @@ from hlotag.audits.model import TagState
 from hlotag.audits.render import as_json
 from hlotag.audits.render.breakdown import head_of_table
 from hlotag.audits.render.page import assemble
-from hlotag.audits.report import Reported
+
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
 
 _NO_FILE = re.compile(r"[^\w.-]+")
 _STYLE = """
@@ -41,7 +44,7 @@ def write_index(folder: Path, entries: Sequence[Entry], write_page: Callable[[En
     write_atomically(folder / "index.html", assemble("Programs of a run", "\n".join(_body(entries)), _STYLE), private=False)
 
 
-def _file_of(audit: Reported) -> str:
+def _file_of(audit: Audit) -> str:
     """The name of a program's files, without their suffix."""
     return _NO_FILE.sub("_", audit.name)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -18,7 +19,9 @@ from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
 from hlotag.audits.memory import ADDED, MEANINGS, UNUSED
 from hlotag.audits.render import breakdown
 from hlotag.audits.render.table import WIDE, fit_rows
-from hlotag.audits.report import Reported
+
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
 
 # Limits of listed buffers, and of what would help.
 _BUFFERS, _HELPS = 10, 5
@@ -33,7 +36,7 @@ def sentence(memory: Memory) -> str:
     return f"The program needs {in_bytes(memory.bytes)} on the device{beside}; most while {memory.peak or 'it starts'} runs."
 
 
-def renderable(audit: Reported, by: Sequence[Grouping], width: int) -> RenderableType:
+def renderable(audit: Audit, by: Sequence[Grouping], width: int) -> RenderableType:
     """Renders the memory of an audit for rich: the sentence, a table for each grouping, and the largest buffers."""
     if audit.memory is None:
         return Text("")
@@ -44,15 +47,15 @@ def renderable(audit: Reported, by: Sequence[Grouping], width: int) -> Renderabl
     return Group(Text(printable(sentence(audit.memory)), "bold"), *tables, _largest(audit, audit.memory, width))
 
 
-def _break_down(audit: Reported, memory: Memory, by: Sequence[Grouping]) -> Iterator[tuple[Breakdown, Mapping[str, int]]]:
+def _break_down(audit: Audit, memory: Memory, by: Sequence[Grouping]) -> Iterator[tuple[Breakdown, Mapping[str, int]]]:
     """By grouping, the bytes, and the number of values of each row; no numbers if no loop keeps values."""
     has_stacks = any(buffer.values > 1 for buffer in memory.buffers)
     for group in by:
-        found, title, values = audit.memory_by(group), title_of(group), Counter[str]()
+        found, title, values = [row for row in audit.costs_by(group) if row.memory], title_of(group), Counter[str]()
         for row in found:
             if has_stacks and row.key:
                 values[row.value] += row.values
-        yield break_down(title, ((row.key, row.value, row.phase, row.bytes) for row in found)), values
+        yield break_down(title, ((row.key, row.value, row.phase, row.memory) for row in found)), values
 
 
 def _column(values: Mapping[str, int]) -> list[breakdown.Column]:
@@ -64,7 +67,7 @@ def _in_words(size: float) -> str:
     return in_bytes(int(size))
 
 
-def _largest(audit: Reported, memory: Memory, width: int) -> Table:
+def _largest(audit: Audit, memory: Memory, width: int) -> Table:
     limits = {"buffer": 16, "bytes": 9, "of": 18, "phase": 10, "source": 14}
     if width >= WIDE:
         limits |= {"of": 26, "source": 20, "scope": max(16, width - 96)}
@@ -78,7 +81,7 @@ def _largest(audit: Reported, memory: Memory, width: int) -> Table:
     return fit_rows(limits, rows, width, numbers={"bytes"})
 
 
-def html(audit: Reported, by: Sequence[Grouping], opens: breakdown.Opens = ()) -> Iterator[str]:
+def html(audit: Audit, by: Sequence[Grouping], opens: breakdown.Opens = ()) -> Iterator[str]:
     """The section of a page; `opens` is as for `breakdown.bars`."""
     if audit.memory is None:
         return
@@ -99,7 +102,7 @@ def what_helps(lines: Sequence[str]) -> Iterator[str]:
         yield f'<h3>What would help</h3><ul class="helps">{items}</ul>'
 
 
-def _over_schedule(audit: Reported, memory: Memory, by: Grouping) -> Iterator[str]:
+def _over_schedule(audit: Audit, memory: Memory, by: Grouping) -> Iterator[str]:
     """A drawing of the temporary values over the schedule, those of the largest rows apart, with the peak."""
     if not memory.lives:
         return

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib import resources
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from hlotag._text import count, in_work
@@ -18,11 +19,13 @@ from hlotag.audits.render import breakdown, data, memory
 from hlotag.audits.report import (
     UNTAGGED_COLUMNS,
     Problem,
-    Reported,
     effects_in_words,
     facts_in_words,
     list_untagged_lines,
 )
+
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
 
 _DOCUMENT = """\
 <!doctype html>
@@ -54,7 +57,7 @@ _SEARCH = """\
 _PROBLEMS, _ROWS, _KERNELS = 100, 200, 40
 
 
-def html(audit: Reported, worse: Sequence[Problem] = ()) -> str:
+def html(audit: Audit, worse: Sequence[Problem] = ()) -> str:
     """Renders the page, which begins with what is worse than a baseline."""
     by = audit.keys or ["scope"]
     rows = data.make_rows(audit, by)
@@ -65,7 +68,7 @@ def html(audit: Reported, worse: Sequence[Problem] = ()) -> str:
 def with_audit(
     title: str,
     body: Iterable[str],
-    audit: Reported,
+    audit: Audit,
     worse: Sequence[Problem] = (),
     *,
     rows: data.Rows,
@@ -99,20 +102,20 @@ def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
 # --- The report, which needs no script -------------------------------------------------------------------------------------
 
 
-def looks_of(audit: Reported, worse: Sequence[Problem] = ()) -> str:
+def looks_of(audit: Audit, worse: Sequence[Problem] = ()) -> str:
     """How the sentence of an audit looks: "good", "fair" or "bad"."""
     if worse or any(tag.needs_attention for tag in audit.tags):
         return "bad"
     return "fair" if audit.report.problems else "good"
 
 
-def _header(audit: Reported, worse: Sequence[Problem]) -> Iterator[str]:
+def _header(audit: Audit, worse: Sequence[Problem]) -> Iterator[str]:
     yield f"<header><h1>{escape(audit.name)}</h1>"
     yield f'<p id="sentence" class="{looks_of(audit, worse)}">{escape(audit.report.sentence)}</p>'
     yield f'<p id="facts">{escape(facts_in_words(audit))}</p>{"".join(states_bar(audit))}</header>'
 
 
-def states_bar(audit: Reported) -> Iterator[str]:
+def states_bar(audit: Audit) -> Iterator[str]:
     """How many tags are in each state, as a bar and as links to the list of tags."""
     states = [state for state in TagState if audit.counts[state]]
     links = (
@@ -123,7 +126,7 @@ def states_bar(audit: Reported) -> Iterator[str]:
     yield f'{_bar([(state, audit.counts[state]) for state in states])}<ul id="states">{"".join(links)}</ul>' if states else ""
 
 
-def _sections(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) -> Iterator[str]:
+def _sections(audit: Audit, lines: dict[str, str], worse: Sequence[Problem]) -> Iterator[str]:
     yield from _problems("worse", "Worse than the baseline", worse, audit, lines)
     yield from _problems("problems", "Problems", audit.report.problems, audit, lines)
     if effects := effects_in_words(audit):
@@ -142,7 +145,7 @@ def _sections(audit: Reported, lines: dict[str, str], worse: Sequence[Problem]) 
     yield _SEARCH
 
 
-def _problems(section: str, title: str, found: Sequence[Problem], audit: Reported, lines: dict[str, str]) -> Iterator[str]:
+def _problems(section: str, title: str, found: Sequence[Problem], audit: Audit, lines: dict[str, str]) -> Iterator[str]:
     if not found:
         return
     yield f'<section id="{section}"><h2>{title}</h2>'
@@ -163,7 +166,7 @@ def _problems(section: str, title: str, found: Sequence[Problem], audit: Reporte
     yield f"{_more(len(found), _PROBLEMS)}</section>"
 
 
-def _entries(audit: Reported) -> Iterator[str]:
+def _entries(audit: Audit) -> Iterator[str]:
     rows = by_entry(audit.tags)
     if not rows:
         return
@@ -180,7 +183,7 @@ def _entries(audit: Reported) -> Iterator[str]:
     yield f"{_more(len(rows), _ROWS, 'the search below finds their tags')}</section>"
 
 
-def _kernels(audit: Reported) -> Iterator[str]:
+def _kernels(audit: Audit) -> Iterator[str]:
     """What is in each fusion and instruction, those with most work first."""
     of_program = (each for each in list_instructions(audit) if each.op)
     found = list(group((each.instruction.kernel, each) for each in of_program).items())
@@ -214,7 +217,7 @@ def _more(number: int, shown: int, where: str = "audit.to_json() has all") -> st
     return f"<p>{number - shown} more are hidden; {where}.</p>" if number > shown else ""
 
 
-def _footer(audit: Reported) -> Iterator[str]:
+def _footer(audit: Audit) -> Iterator[str]:
     terms = (
         f'<dt class="state {state}">{state}</dt><dd>{escape(state.meaning)}</dd>' for state in TagState if audit.counts[state]
     )

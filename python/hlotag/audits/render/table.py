@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.cells import cell_len
@@ -21,13 +22,15 @@ from hlotag.audits.report import (
     TAG_COLUMNS,
     UNTAGGED_COLUMNS,
     Problem,
-    Reported,
     effects_in_words,
     facts_in_words,
     list_untagged_lines,
     order_of_tags,
     tag_row,
 )
+
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
 
 # Limit of listed problems.
 _LISTED = 12
@@ -45,7 +48,7 @@ _TAG, _LEAST_TAG = 24, 12
 _PADDING = 3
 
 
-def as_text(audit: Reported, width: int | None = None) -> str:
+def as_text(audit: Audit, width: int | None = None) -> str:
     """Renders an audit without colours; `width` is that of `columns()` by default."""
     width = width or columns()
     return plain_text(renderable(audit, width), width)
@@ -59,7 +62,7 @@ def plain_text(shown: RenderableType, width: int | None = None) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
 
-def renderable(audit: Reported, width: int) -> RenderableType:
+def renderable(audit: Audit, width: int) -> RenderableType:
     """Renders an audit for rich: a title, a sentence, problems, effects, and a table of keys and values."""
     report = audit.report
     title = Text.assemble((printable(audit.name), "bold"), printable(f": {facts_in_words(audit)}"))
@@ -71,7 +74,7 @@ def renderable(audit: Reported, width: int) -> RenderableType:
     return Group(*parts)
 
 
-def _table(audit: Reported, width: int) -> Table:
+def _table(audit: Audit, width: int) -> Table:
     """A row for each key and value: operations by phase, if there is room, and by what became of the tag."""
     rows = by_entry(audit.tags)
     phases = [(phase, [entry.phases[phase] for entry in rows], "dim") for phase in phases_in(rows)]
@@ -140,13 +143,13 @@ def _list_rows(names: Iterable[str], rows: Iterable[Iterable[str]], title: str =
     return table
 
 
-def tags_table(audit: Reported) -> Table:
+def tags_table(audit: Audit) -> Table:
     """Renders every tag, those on instructions first."""
     found = [audit.tags[number] for number in order_of_tags(audit)]
     return _list_rows((*TAG_COLUMNS, "details"), ((*tag_row(tag), tag.details) for tag in found))
 
 
-def make_untagged_table(audit: Reported) -> Table:
+def make_untagged_table(audit: Audit) -> Table:
     """Renders the source lines whose operations have no tag, those with most work first."""
     return _list_rows(UNTAGGED_COLUMNS, list_untagged_lines(audit))
 
@@ -171,7 +174,7 @@ def problems(problems: Sequence[Problem]) -> list[RenderableType]:
     return rows
 
 
-def _effects(audit: Reported) -> list[RenderableType]:
+def _effects(audit: Audit) -> list[RenderableType]:
     rows = effects_in_words(audit)
     lines = [line for row in rows[:_LISTED] for line in _effect(*row)]
     if len(rows) > _LISTED:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -11,21 +12,23 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import in_bytes, in_work, printable
+from hlotag.audits.costs import Cost
 from hlotag.audits.grouping import Grouping, title_of
-from hlotag.audits.report import Reported
-from hlotag.audits.work import Work
+
+if TYPE_CHECKING:
+    from hlotag.audits.audit import Audit
 
 # Limit of listed rows.
 _LINES = 40
 
 
-def renderable(audit: Reported, by: Sequence[Grouping]) -> RenderableType:
+def renderable(audit: Audit, by: Sequence[Grouping]) -> RenderableType:
     """Renders the work of an audit for rich, a table for each grouping."""
     return Group(*(_table(audit, group) for group in by))
 
 
-def _table(audit: Reported, by: Grouping) -> Table:
-    rows = audit.work_by(by)
+def _table(audit: Audit, by: Grouping) -> Table:
+    rows = [row for row in audit.costs_by(by) if row.flops or row.bytes or row.exchanged]
     table = _make_table(printable(title_of(by)), "phase", "flops", "bytes", "exchanged")
     for row in rows[:_LINES]:
         name = Text(printable(row.value)) if row.value else Text(f"without {printable(title_of(by))}", "dim")
@@ -36,10 +39,10 @@ def _table(audit: Reported, by: Grouping) -> Table:
     return table
 
 
-def _in_words(rows: Sequence[Work]) -> tuple[str, str, str]:
+def _in_words(rows: Sequence[Cost]) -> tuple[str, str, str]:
     """The flops, bytes and exchanged bytes of some rows."""
-    flops, size, exchanged = (sum(amounts) for amounts in zip(*(row[3:] for row in rows), strict=True))
-    return in_work(flops, 0) or "0", in_bytes(size), in_bytes(exchanged)
+    flops = sum(row.flops for row in rows)
+    return in_work(flops, 0) or "0", in_bytes(sum(row.bytes for row in rows)), in_bytes(sum(row.exchanged for row in rows))
 
 
 def _make_table(first: str, *columns: str) -> Table:
