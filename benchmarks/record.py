@@ -34,6 +34,7 @@ class Section:
         short: Its arguments with `--short`.
         title: What is measured.
         comment: What limits the figures, in Markdown.
+        shown: Whether the page has the output. Else it has the figures of `COSTS` only.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Section:
     short: str
     title: str
     comment: str = ""
+    shown: bool = True
 
 
 SECTIONS = [
@@ -48,40 +50,36 @@ SECTIONS = [
         "passes",
         "--layers 48",
         "--layers 8 --repeat 2 --processes 1",
-        "The passes, beside a floor and beside other ways to do such work",
-        "Compare the ratios to the bare walk. One process may take twice as long as the next for the same work, because its\n"
-        "memory lies elsewhere. That affects the bare walk most, so ratios have a range.\n\n"
-        "- `text` prints and parses the module, which a pass in another process has to do. `mlir-opt` does so and runs\n"
-        "  hlotag's passes.\n"
-        "- `sdy-lift-inlined-meshes` is a pass of JAX's own that every module goes through.\n"
-        "- MLIR's verifier costs more than all passes. After its passes hlotag verifies only operations that they may have\n"
-        "  made invalid, and entries make none so.",
+        "Pass cost compared with alternatives",
+        "Compare the ratios to the bare walk. `text` prints and parses the module, which a pass in another process has to do;\n"
+        "`mlir-opt` does so and runs hlotag's passes. `sdy-lift-inlined-meshes` is a pass of JAX's own that every module goes\n"
+        "through. MLIR's verifier costs more than all passes. After its passes hlotag verifies only operations that they may have\n"
+        "made invalid; tags cannot make an operation invalid.",
     ),
     Section(
         "counts",
         "--layers 8",
         "--layers 2",
         "What limits them: instructions an operation",
-        "- `unique` is most of the floor: MLIR keeps each attribute and location once, and every pass that sets one pays.\n"
-        "- `own` and `C API` are reading. Operations are listed once; passes then read those that may concern them, in a\n"
-        "  module without tags, too.\n"
-        "- The verifier's time goes into types.",
+        "Most of the floor is MLIR's uniquing: it keeps each attribute and location once, and every pass that sets one pays.",
+        shown=False,
     ),
     Section(
         "growth",
         "",
         "--largest 100000",
         "From a thousand operations to a million",
-        "A visit takes longer once a module is larger than the processor's caches, because operations lie where the allocator\n"
-        "put them. So the time of an operation grows with the size.",
+        "A visit takes longer once a module is larger than the processor's caches.",
+        shown=False,
     ),
     Section(
         "passes",
         "--scale",
         "--scale --times 2 --only autodiff",
         "Ten thousand operations and a million, pass by pass",
-        "`hlotag-propagate-autodiff` goes from each backward operation to the forward one, as far away as the program is\n"
-        "long: in the large module, outside of the processor's caches.",
+        "`hlotag-propagate-autodiff` goes from each backward operation to the forward one, in the large module outside of the\n"
+        "processor's caches.",
+        shown=False,
     ),
     Section(
         "tags",
@@ -97,6 +95,7 @@ SECTIONS = [
         "Having the stage on: a call, a lowering, a compilation",
         "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks and for the passes. It\n"
         "saves JAX's own work for tags, because JAX does not see them.",
+        shown=False,
     ),
     Section("hlo_stage", "--repeat 15", "--repeat 1 mlp", "Tags in optimized HLO, and what restoring them costs"),
     Section(
@@ -105,6 +104,7 @@ SECTIONS = [
         "--instructions 10000 --operations 5000 --layers 1",
         "Audits: time and memory",
         "An audit compiles the program once more; what it adds is Python that follows each operation.",
+        shown=False,
     ),
 ]
 
@@ -192,7 +192,8 @@ def main() -> None:
         text = run(section, arguments)
         print(text + "\n", flush=True)
         outputs[section.name] = outputs.get(section.name, "") + text + "\n"
-        parts = [f"## {section.title}", f"`python benchmarks/{section.name}.py {arguments}`", f"```text\n{text}\n```"]
+        parts = [f"## {section.title}", f"`python benchmarks/{section.name}.py {arguments}`"]
+        parts += [f"```text\n{text}\n```"] if section.shown else []
         page.append("\n\n".join([*parts, section.comment]).rstrip() + "\n")
     print(f"{time.monotonic() - start:.0f} s in all")
     if not options.print and options.only == names:
