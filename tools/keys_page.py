@@ -7,6 +7,7 @@ Run in an environment that hlotag is installed in, after a change to python/hlot
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 
 from hlotag.cli.keys import cells, describe
@@ -19,25 +20,31 @@ _PAGE = """\
 # Keys
 
 The keys of `mhlo.frontend_attributes` that XLA's compilers read. A value that is not legal is a `TagError` on the line
-that tags. On a terminal, `hlotag keys` prints the same as a table.
+that tags. `hlotag keys` prints the same as a table.
 
-Any other key is free: all values are legal, and derived operations get it too. `hlotag.register_key` adds your own. A
-key that looks like one below (`group`, `_scheduling_group`) warns once at the line that tags. GPU's compiler gets no
-other key than those below and those that begin with `_` or `xla`, unless you register it with `compiler=True`
-([why](how_it_works.md#limits-of-the-hlo-stage)).
+Any other key is yours: all values are legal, derived operations get it too, and XLA does not see it. hlotag writes it on
+the instructions at the end of the compilation ([why](how_it_works.md#which-keys-xla-sees)). XLA sees the keys below, all
+that begin with `_` or `xla`, and those of `hlotag.register_key(name, compiler=True)`. A key that looks like one below
+(`_scheduling_group`) warns once at the line that tags.
 
 - **Read by**: the compilers that the key makes compile a program differently. *Not seen*: XLA's source or JAX says that
-  the compiler reads the key, and the compiled program was the same. [What each compiler
-  reads](ahead_of_time.md#what-each-compiler-reads) has the evidence.
-- **Given back**: the compilers that read the key after their optimizations. Where these drop the tag, the
-  [HLO stage](how_it_works.md#the-hlo-stage) gives it back before it is read.
+  the compiler reads the key, and the compiled program was the same. [The
+  evidence](ahead_of_time.md#what-each-compiler-reads).
+- **Derived**: what operations that autodiff derives get when `grad=` is not given: the `same` entry, or none (`drop`).
+- **Restored**: the compilers that read the key after their optimizations. Where these drop the tag, the
+  [HLO stage](how_it_works.md#the-hlo-stage) restores it before the scheduler.
 - **Where**: a value tag of a loop, a branch, a reduction or a sort is on that operation, and with these keys on nothing
   in it. A block or a rule tags the equations in a loop or a branch. What a reduction, a sort, a scatter or a collective
-  applies has none of these keys. XLA schedules, fuses and places the operations of one computation together.
-- **Derived**: what operations that autodiff derives get when `grad=` is not given: the `same` entry, or none (`drop`).
-- **How to**: [scheduling groups](scheduling_groups.md), [offload](offload.md), [must-fuse](must_fuse.md).
+  applies has none of these keys.
 
 ## Keys that XLA reads
+
+"""
+_UNSEEN = """\
+## Keys that no compiler was seen to read
+
+XLA's source or JAX names a compiler that reads them. Values are any text, and derived operations get none, unless the
+line says otherwise.
 
 """
 _RESERVED = """\
@@ -52,17 +59,35 @@ def render() -> str:
     """The page."""
     known = known_keys().values()
     free, reserved = [key for key in known if not key.reserved], [key for key in known if key.reserved]
-    sections = "".join(map(_section, free))
-    return _PAGE + sections + _RESERVED + "".join(_wrapped(f"- `{key.name}`: {key.doc}", "  ") for key in reserved)
+    seen = "".join(_section(key) for key in free if key.seen)
+    unseen = _listed((key.name, _in_short(key)) for key in free if not key.seen)
+    return _PAGE + seen + _UNSEEN + unseen + "\n" + _RESERVED + _listed((key.name, key.doc) for key in reserved)
 
 
 def _section(key: Key) -> str:
     _, values, ops, consumer, derived = cells(key)
-    facts = {"Values": values, "Operations": ops, "Read by": consumer, "Derived": derived}
+    facts = {"Values": values, "On": ops, "Read by": consumer, "Derived": derived}
     if key.late:
-        facts["Given back"] = ", ".join(key.late)
+        facts["Restored"] = ", ".join(key.late)
     listed = " · ".join(f"**{name}**: {text}" for name, text in facts.items())
     return f"### `{key.name}`\n\n{_wrapped(describe(key))}\n{_wrapped(listed)}\n"
+
+
+def _in_short(key: Key) -> str:
+    """What a key does, and the facts that are not those of most keys."""
+    _, values, ops, consumer, derived = cells(key)
+    facts = [values] if key.values else []
+    facts += [f"on {ops}"] if ops != "any" else []
+    facts += [f"derived: {derived}"] if derived != "drop" else []
+    return f"{describe(key)} ({'; '.join([*facts, consumer.removeprefix('not seen: ')])})"
+
+
+def _listed(described: Iterable[tuple[str, str]]) -> str:
+    """A list with a line for each text, and the names that have it."""
+    names: dict[str, list[str]] = {}
+    for name, text in described:
+        names.setdefault(text, []).append(f"`{name}`")
+    return "".join(_wrapped(f"- {', '.join(each)}: {text}", "  ") for text, each in names.items())
 
 
 def _wrapped(text: str, indent: str = "") -> str:

@@ -33,8 +33,8 @@ What was tried to break hlotag, and what broke.
 - **wrong result**: other numbers, an invalid module, a tag where none belongs, a pass that changes its own result when
   it runs again, or two different results for a module and its copy.
 - **loss**: an old file, a tag or a module that is gone after a failure.
-- **found**: what these runs found. All of it is mended: `fuzz/findings.toml` names the test of each. The counts before
-  it are of runs after the mending.
+- **found**: what these runs found. All of it is fixed: `fuzz/findings.toml` names the test of each. The
+  other counts are of runs after that.
 
 | tried | inputs | faults | crashes | wrong results | losses | found | minutes |
 |---|--:|--:|--:|--:|--:|--:|--:|
@@ -42,18 +42,15 @@ What was tried to break hlotag, and what broke.
 TAIL = """
 ## How
 
-- `make fuzz TIME=seconds` fuzzes rules, names in locations and symbol tables with libFuzzer, under the
-  address and undefined-behaviour sanitizers. It also makes modules of the fuzzer's bytes and runs every pass on them
-  with upstream's MLIR 22; mutates JAX's modules in jaxlib's MLIR; and tags random JAX programs under random
-  transformations.
+- `make fuzz TIME=seconds` fuzzes rules, names in locations, symbol tables and modules with libFuzzer, under the address
+  and undefined-behaviour sanitizers; mutates JAX's modules; and tags random JAX programs under random transformations.
 - `make hostile` tries a million operations, four hundred nested regions, a constant of 1 GiB, names of a million
-  characters, and cycles of calls. It runs each at a quarter of the size, too: time must grow slower than the square.
+  characters, and cycles of calls. Time must grow slower than the square of the size.
 - `python tools/reliability.py --faults` runs the tests that break files, disks, caches, libraries and passes.
-  It counts each test as one fault; a few of them test the undisturbed case.
 - `tools/jax_tests.sh` runs JAX's own tests in the stage, and with a rule for every operation. With jax 0.12 and JAX's
   tests of 8 August 2026, 1,516 tests of 14 files pass without hlotag and ran with the rule too: 37 fail. 34 compare
-  texts with tags, and 3 count [lowerings](migrating.md#known-limits). Of these tests 412 ran in the stage: 6 fail,
-  which [want a tag on fewer operations](migrating.md#where-hlotag-differs-from-jaxs-own-tagging).
+  texts with tags, and 3 count [lowerings](compatibility.md#limits). Of these tests 412 ran in the stage: 6 fail,
+  which [want a tag on fewer operations](tags.md#where-hlotag-differs-from-jaxs-own-tagging).
 - Other libraries' tests with a rule for every operation, parts of each: Flax 330, Equinox 161, chex 158, Lineax 48,
   distrax 15, diffrax 7, optax 7. One of Equinox fails: it counts lowerings.
 
