@@ -97,7 +97,14 @@ SECTIONS = [
         "saves JAX's own work for tags, because JAX does not see them.",
         shown=False,
     ),
-    Section("hlo_stage", "--repeat 15", "--repeat 1 mlp", "Tags in optimized HLO, and what restoring them costs"),
+    Section(
+        "hlo_stage",
+        "--repeat 15",
+        "--repeat 1 mlp",
+        "Tags in optimized HLO, and what restoring them costs",
+        "Of six programs on CPU, 30 heavy instructions have no tag or a wrong one with JAX alone, and none with the HLO stage.",
+        shown=False,
+    ),
     Section(
         "audit",
         "--instructions 100000 --operations 50000 --layers 4",

@@ -16,14 +16,14 @@ from hlotag.lowering import staging
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "compatibility.md"
 BEGIN, END = "<!-- patches -->\n", "<!-- end of patches -->\n"
 _HEAD = """
-| Attribute | What for | Without the wrapper |
-|---|---|---|
+| Attribute | What for |
+|---|---|
 """
 
 
 def render() -> str:
     """The page. Which entries of a table of JAX's are wrapped depends on its version, so the table is one row."""
-    rows = (f"| `{_target(patch)}` | {patch.purpose.use} | {patch.purpose.without} |\n" for patch in staging.PATCHES)
+    rows = (f"| `{_target(patch)}` | {patch.purpose.use} |\n" for patch in staging.PATCHES)
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     return before + BEGIN + _HEAD + "".join(dict.fromkeys(rows)) + "\n" + END + rest.partition(END)[2]
 
