@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every process makes the same module by itself, in the stage and by all passes: under other hash seeds, addresses and numbers of
-threads. The job of docs/production.md runs there."""
+threads. The job of tests/job.md runs there."""
 
 from concurrent.futures import ThreadPoolExecutor
 

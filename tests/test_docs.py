@@ -26,9 +26,11 @@ from hlotag.tagging import keys
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Programs that hold what a page says, in the form of a page.
+PROGRAMS = [ROOT / "tests" / "libraries.md", ROOT / "tests" / "job.md"]
 MOST_COLUMNS, MOST_LINES = 120, 6
 
-WITH_CODE = [page for page in PAGES if re.search("```(python|console)", page.read_text())]
+WITH_CODE = [page for page in [*PAGES, *PROGRAMS] if re.search("```(python|console)", page.read_text())]
 
 
 @pytest.mark.slow
@@ -36,6 +38,8 @@ WITH_CODE = [page for page in PAGES if re.search("```(python|console)", page.rea
 def test_code_of_page(page, tmp_path):
     if page.stem == "libraries":
         requires.libraries("optax", "flax", "equinox", "haiku", "keras", "numpyro", extra="examples")
+    if page.stem == "recipes":
+        requires.libraries("flax", "lit", "filecheck", extra="examples,test")
     # A reader has one device of the CPU, unless the page says otherwise.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("XLA_", "JAX_"))}
     environment |= {"JAX_PLATFORMS": "cpu", "COLUMNS": "80"}
@@ -117,6 +121,10 @@ def test_files_that_pages_and_scripts_name_exist():
     named = set(re.findall(r"\b(?:cpp|python|tests|tools|lit_tests|fuzz)/[\w./]+\.\w+", text))
     assert len(named) > 60
     assert not {name for name in named if not (ROOT / name).exists() and not name.endswith(".so")}
+
+
+def test_the_recipe_has_the_rules_that_ship():
+    assert (ROOT / "examples" / "maxtext.toml").read_text() in (ROOT / "docs" / "recipes.md").read_text()
 
 
 def test_the_front_page_has_the_version():

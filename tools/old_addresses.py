@@ -14,21 +14,22 @@ from pathlib import Path
 SITE = Path(__file__).resolve().parent.parent / "build" / "site"
 # Page: where its headings are now; "" is the page itself, and all headings that are not listed.
 OLD = {
-    "backward": {"": "tags#forward-and-backward", "instead-of-a-custom_vjp": "tags#instead-of-a-custom_vjp"},
+    "backward": {"": "tags#forward-and-backward", "instead-of-a-custom_vjp": "tags#forward-and-backward"},
     "cpp_api": {"": "writing_a_pass"},
     "differences": {
-        "": "migrating#where-hlotag-differs-from-jaxs-own-tagging",
-        "known-limits": "migrating#known-limits",
+        "": "tags#where-hlotag-differs-from-jaxs-own-tagging",
+        "known-limits": "compatibility#limits",
     },
     "distributed": {"": "production#jobs-of-many-processes"},
     "effects": {
         "": "audit#did-it-take-effect",
         "what-is-compared": "audit#what-is-compared",
-        "what-tags-cost": "audit#what-tags-cost",
+        "what-tags-cost": "how_it_works#what-the-hlo-stage-costs",
         "what-tags-changed-in-each-compiler": "ahead_of_time#what-tags-changed-in-each-compiler",
         "what-each-compiler-reads": "ahead_of_time#what-each-compiler-reads",
         "recipes": "ahead_of_time#recipes",
     },
+    "export": {"": "production#export"},
     "faq": {
         "": "troubleshooting",
         "what-is-the-overhead": "troubleshooting#what-is-the-overhead",
@@ -36,6 +37,7 @@ OLD = {
         "when-should-i-not-use-hlotag": "troubleshooting#when-should-i-not-use-hlotag",
         "which-files-does-it-write-how-do-i-uninstall-it": "production#remove-it",
     },
+    "gallery": {"": "recipes"},
     "glossary": {"": "how_it_works#glossary"},
     "hlo": {
         "": "how_it_works#the-hlo-stage",
@@ -46,8 +48,18 @@ OLD = {
         "what-it-costs": "how_it_works#what-the-hlo-stage-costs",
     },
     "inserted": {"": "fsdp#collectives-that-xla-inserts"},
+    "libraries": {
+        "": "recipes#which-rule-finds-the-layers-of-a-library",
+        "see-which-scopes-a-program-has": "recipes#which-scopes-does-a-program-have",
+        "a-large-config": "recipes#how-do-i-tag-maxtext-without-editing-it",
+    },
+    "migrating": {
+        "": "tags#where-hlotag-differs-from-jaxs-own-tagging",
+        "from-jaxxla_computation-and-jaxlibs-xla_client": "xla#from-jaxxla_computation-and-jaxlibs-xla_client",
+        "known-limits": "compatibility#limits",
+    },
     "patches": {"": "compatibility#what-hlotag-changes-in-jax"},
-    "profiles": {"": "time_by_tag#tags-in-xprof-perfetto-and-nsight"},
+    "profiles": {"": "recipes#how-do-i-find-layers-in-xprof-perfetto-and-nsight"},
     "turn_off": {"": "production", "remove-it": "production#remove-it"},
     "why_tags_get_lost": {"": "how_it_works#why-tags-get-lost"},
     "xla_api": {"": "xla#api-of-hlotagxla"},

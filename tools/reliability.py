@@ -63,8 +63,6 @@ TAIL = """
 - **Invalid loops without StableHLO.** The search for derived operations relies on StableHLO's verifier. Under
   `mlir-opt`, where StableHLO is not registered, a `while` or `case` whose region has no terminator may end the
   process. The fuzzer leaves these out.
-- **Running a pipeline twice.** `hlotag-finalize` removes the record of keys that the program took away. A rule that
-  runs again gives them again.
 """
 
 
