@@ -22,11 +22,12 @@ _PAGE = """\
 The keys of `mhlo.frontend_attributes` that XLA's compilers read. A value that is not legal is a `TagError` on the line
 that tags. `hlotag keys` prints the same as a table.
 
-Any other key is yours: all values are legal, derived operations get it too, and XLA does not see it. hlotag writes it on
-the instructions at the end of the compilation ([why](how_it_works.md#which-keys-xla-sees)). XLA sees the keys below, all
-that begin with `_` or `xla`, and those of `hlotag.register_key(name, compiler=True)`. A key that looks like one below
-(`_scheduling_group`) warns once at the line that tags.
+Any other key is yours: all values are legal, derived operations get it too, and XLA does not see it. hlotag writes it
+on the instructions at the end of the compilation ([why](how_it_works.md#which-keys-xla-sees)). XLA sees the keys below,
+all that begin with `_` or `xla`, and those of `hlotag.register_key(name, compiler=True)`. A key that looks like one
+below (`_scheduling_group`) warns once at the line that tags.
 
+- **Values**, **On**: any text, and any operation, unless the key says otherwise.
 - **Read by**: the compilers that the key makes compile a program differently. *Not seen*: XLA's source or JAX says that
   the compiler reads the key, and the compiled program was the same. [The
   evidence](ahead_of_time.md#what-each-compiler-reads).
@@ -66,9 +67,10 @@ def render() -> str:
 
 def _section(key: Key) -> str:
     _, values, ops, consumer, derived = cells(key)
-    facts = {"Values": values, "On": ops, "Read by": consumer, "Derived": derived}
-    if key.late:
-        facts["Restored"] = ", ".join(key.late)
+    facts = {"Values": values} if key.values else {}
+    facts |= {"On": ops} if ops != "any" else {}
+    facts |= {"Read by": consumer, "Derived": derived}
+    facts |= {"Restored": ", ".join(key.late)} if key.late else {}
     listed = " · ".join(f"**{name}**: {text}" for name, text in facts.items())
     return f"### `{key.name}`\n\n{_wrapped(describe(key))}\n{_wrapped(listed)}\n"
 
