@@ -43,7 +43,7 @@ def render() -> str:
 
 
 def _section(info: PassInfo) -> str:
-    lines = [f"## {info.name}", "", f"{info.summary}.", "", info.description.strip(), ""]
+    lines = [f"## {info.name}", "", info.description.strip(), ""]
     if info.options:
         lines += ["| option | type | default | |", "| --- | --- | --- | --- |"]
         lines += [f"| `{o.name}` | {_cell(o.type)} | {_default(o.default)} | {_cell(o.description)} |" for o in info.options]
