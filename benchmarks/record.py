@@ -51,10 +51,10 @@ SECTIONS = [
         "--layers 48",
         "--layers 8 --repeat 2 --processes 1",
         "Pass cost compared with alternatives",
-        "Compare the ratios to the bare walk. `text` prints and parses the module, which a pass in another process has to do;\n"
-        "`mlir-opt` does so and runs hlotag's passes. `sdy-lift-inlined-meshes` is a pass of JAX's own that every module goes\n"
-        "through. MLIR's verifier costs more than all passes. After its passes hlotag verifies only operations that they may have\n"
-        "made invalid; tags cannot make an operation invalid.",
+        "Compare the ratios to the bare walk. `text` prints and parses the module, which a pass in another process has to do.\n"
+        "`sdy-lift-inlined-meshes` is a pass of JAX's own that every module goes through. MLIR's verifier costs more than all\n"
+        "passes. After its passes hlotag verifies only operations that they may have made invalid; tags cannot make an operation\n"
+        "invalid.",
     ),
     Section(
         "counts",

@@ -31,7 +31,8 @@ below (`_scheduling_group`) warns once at the line that tags.
 - **Read by**: the compilers that the key makes compile a program differently. *Not seen*: XLA's source or JAX says that
   the compiler reads the key, and the compiled program was the same. [The
   evidence](ahead_of_time.md#what-each-compiler-reads).
-- **Derived**: what operations that autodiff derives get when `grad=` is not given: the `same` entry, or none (`drop`).
+- **Derived**: what operations that autodiff derives get when `grad=` is not given: none (`drop`), unless the key says
+  `same`.
 - **Restored**: the compilers that read the key after their optimizations. Where these drop the tag, the
   [HLO stage](how_it_works.md#the-hlo-stage) restores it before the scheduler.
 - **Where**: a value tag of a loop, a branch, a reduction or a sort is on that operation, and with these keys on nothing
@@ -69,7 +70,8 @@ def _section(key: Key) -> str:
     _, values, ops, consumer, derived = cells(key)
     facts = {"Values": values} if key.values else {}
     facts |= {"On": ops} if ops != "any" else {}
-    facts |= {"Read by": consumer, "Derived": derived}
+    facts |= {"Read by": consumer}
+    facts |= {"Derived": derived} if derived != "drop" else {}
     facts |= {"Restored": ", ".join(key.late)} if key.late else {}
     listed = " · ".join(f"**{name}**: {text}" for name, text in facts.items())
     return f"### `{key.name}`\n\n{_wrapped(describe(key))}\n{_wrapped(listed)}\n"
