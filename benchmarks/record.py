@@ -53,8 +53,8 @@ SECTIONS = [
         "Pass cost compared with alternatives",
         "Compare the ratios to the bare walk. `text` prints and parses the module, which a pass in another process has to do.\n"
         "`sdy-lift-inlined-meshes` is a pass of JAX's own that every module goes through. MLIR's verifier costs more than all\n"
-        "passes. After its passes hlotag verifies only operations that they may have made invalid; tags cannot make an operation\n"
-        "invalid.",
+        "passes. After its passes hlotag verifies only operations that they may have made invalid; tags cannot make an\n"
+        "operation invalid.",
     ),
     Section(
         "counts",
