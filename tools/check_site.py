@@ -30,9 +30,9 @@ FIRST_PAGES = {  # What the search finds first.
     "propagate": "passes.html#hlotag-propagate",
     "overhead": "troubleshooting.html#what-is-the-overhead",
     "memory": "cost.html#memory",
-    "communication": "cost.html#communication",
+    "communication": "time_by_tag.html#communication",
     "fsdp": "fsdp.html",
-    "export": "export.html",
+    "export": "production.html#export",
     "notebook": "tutorial.html#in-a-notebook",
     "nightly": "ci.html",
 }
