@@ -21,8 +21,8 @@ def test_tags_that_the_compiler_loses_are_restored_and_its_dumps_are_read(compil
     before, after = map(audited, (False, True))
     assert before.lost
     assert after.lost == []
-    assert [tag for tag in after.tags if tag.state == TagState.RESTORED]
-    assert [note for audit in (before, after) for note in audit.notes if not note.startswith("XLA reads no key k:")] == []
+    assert after.counts[TagState.KEPT] > before.counts[TagState.KEPT]
+    assert not [*before.notes, *after.notes]
 
 
 # By compiler and program, what the audit says of one tag with jax 0.10.2.
