@@ -31,7 +31,7 @@ import hlotag
 from hlotag.audits import TagState
 
 SIGN = "benchmark-gpu-tpu-sign-operations"
-STATES = (TagState.KEPT, TagState.GONE, TagState.USED, TagState.RESTORED, TagState.LOST)
+STATES = (TagState.KEPT, TagState.ELIMINATED, TagState.CONSUMED, TagState.RESTORED, TagState.LOST)
 
 
 KINDS = {name: make for by_name in (*compilers.KINDS.values(), *compilers.FURTHER.values()) for name, make in by_name.items()}

@@ -6,7 +6,7 @@
 The truth is that of `tests/time_truth.py`. The other libraries are those of the extra `examples`.
 
   wrong     in a part or phase other than the truth's
-  vanished  in no instruction, although one ran
+  vanished  idle, although an instruction ran
   untold    not judged: XLA made the instruction, or names do not tell
 """
 

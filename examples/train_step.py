@@ -105,9 +105,11 @@ def main():
     print(f"\n{audit.report.sentence}")
     for state in sorted(audit.counts, key=audit.counts.__getitem__, reverse=True):
         print(f"  {audit.counts[state]:5} {state}: {state.meaning}")
-    gone = [tag.op.name.rpartition(".")[2] for tag in audit.in_state(hlotag.audits.TagState.GONE)]
-    always = sum(name in {"constant", "broadcast_in_dim", "iota"} for name in gone)
-    print(f"Of the {len(gone)} that are gone, {always} are constants and broadcasts, which XLA always folds into their users.")
+    eliminated = [tag.op.name.rpartition(".")[2] for tag in audit.in_state(hlotag.audits.TagState.ELIMINATED)]
+    always = sum(name in {"constant", "broadcast_in_dim", "iota"} for name in eliminated)
+    print(
+        f"Of the {len(eliminated)} eliminated, {always} are constants and broadcasts, which XLA always folds into their users."
+    )
     tagged.to_html(out / "report.html")
     print(f"\nThe page for a browser: {out}/report.html")
     print("Next: docs/tutorial.md; docs/rules.md tags a model without editing it; docs/keys.md lists what XLA's compilers read.")

@@ -164,8 +164,8 @@ class Truth:
         if on and self._copies(number, on, main) == self._copies(number, main, main):
             return TagState.KEPT
         if self._was_taken(number):
-            return TagState.USED
-        return TagState.LOST if main else TagState.GONE
+            return TagState.CONSUMED
+        return TagState.LOST if main else TagState.ELIMINATED
 
     def _has_value(self, name: str, number: int) -> bool:
         return any(self._case.tags[borne] == self._case.tags[number] for borne in self._last.borne[name])
@@ -336,7 +336,7 @@ def differences_with_both_stages(case: Case, truth: Truth, *, is_hidden: bool = 
         is_free = is_hidden and kind_of(tag.op.name) <= Kind.LAYOUT
         if tag.state in THERE:
             # The tag of an operation that became equal to another may be restored on the one that is left.
-            is_equal = before == TagState.GONE and truth.gone_by(number) == "cse"
+            is_equal = before == TagState.ELIMINATED and truth.gone_by(number) == "cse"
             is_true = before in (TagState.KEPT, TagState.LOST) or (is_equal and (is_hidden or tag.state == TagState.RESTORED))
             is_true &= all((name, tag.value) in bears for name in tag.instructions)
             is_true &= is_hidden or tag.state == TagState.RESTORED or before != TagState.LOST

@@ -11,7 +11,7 @@ from typing import Any
 from hlotag.audits import Audit, Op, Origin, Tag, TagState
 
 NAMES = ("add", "multiply", "dot_general", "reshape", "broadcast_in_dim", "tanh", "reduce", "transpose")
-ENDS = (TagState.KEPT, TagState.KEPT, TagState.KEPT, TagState.GONE, TagState.KEPT, TagState.RESTORED)
+ENDS = (TagState.KEPT, TagState.KEPT, TagState.KEPT, TagState.ELIMINATED, TagState.KEPT, TagState.RESTORED)
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def made_up(count: int, *, texts: tuple[str, ...] = ("attention", "mlp", "norm")
         ops.append(op)
         if chance.random() < 0.4:
             end = TagState.LOST if len(tags) % max(1, count // 10) == 5 and lost else chance.choice(ENDS)
-            bears = () if end in (TagState.GONE, TagState.LOST) else op.instructions
+            bears = () if end in (TagState.ELIMINATED, TagState.LOST) else op.instructions
             origin = Origin("propagated" if backward else "attached", "hlotag-resolve", "tag of the program")
             tags.append(Tag("block", texts[layer % len(texts)], op, end, bears, origin=origin))
     return Audit("jit_step", ops, tags, platform="cpu", instruction_count=count)

@@ -60,8 +60,8 @@ def test_a_dot_with_its_transposes_tag():
     audit = audit_module(module(TRANSPOSED, types="tensor<4x4xf32>"), "m.mlir", xla_passes=True)
     assert {tag.value: tag.state for tag in audit.tags} == {
         "dot": TagState.LOST,
-        "result": TagState.GONE,
-        "transpose": TagState.GONE,
+        "result": TagState.ELIMINATED,
+        "transpose": TagState.ELIMINATED,
     }
     assert [tag.value for tag in audit.lost] == ["dot"]
     by = {tag.value: tag.by for tag in audit.tags}
@@ -120,7 +120,7 @@ def test_a_call_is_no_trace_of_what_is_next_to_it():
     }}"""
     found = read.join(HloModule(_compat.runtime.hlo_from_text(optimized)))
     (tag,) = States(read.ops, read.tags, found).find()
-    assert tag.state == TagState.GONE
+    assert tag.state == TagState.ELIMINATED
 
 
 def test_a_helper_without_a_name_computes_nothing():
@@ -187,7 +187,7 @@ def test_what_is_equal_after_other_passes():
     with hlotag.stage(hlo=False):
         audit = hlotag.audit(f, X, xla_passes=True)
     (sine,) = (tag for tag in audit.tags if tag.op.name == "stablehlo.sine" and tag.value == "second")
-    assert (sine.state, sine.by, sine.why) == (TagState.GONE, "cse", "equal to another")
+    assert (sine.state, sine.by, sine.why) == (TagState.ELIMINATED, "cse", "equal to another")
 
 
 def test_jaxs_disk_cache_is_left_alone(run_python, tmp_path):
@@ -315,8 +315,8 @@ def test_text_of_users_is_escaped():
 
 
 STATUS = {
-    0: ("lost:k=re*", "attention:other", "used", "absent:k=dot"),
-    1: ("lost", "lost:k", "lost:k=dot", "gone:k", "lost,gone:k=result", "absent:k=none"),
+    0: ("lost:k=re*", "attention:other", "consumed", "absent:k=dot"),
+    1: ("lost", "lost:k", "lost:k=dot", "eliminated:k", "lost,eliminated:k=result", "absent:k=none"),
     2: (":k", "lost:", "lost:k="),
 }
 

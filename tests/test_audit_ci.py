@@ -169,7 +169,7 @@ LOST, KEPT = TagState.LOST, TagState.KEPT
         (audit_of(KEPT, LOST), audit_of(LOST, KEPT), [("lost", 1, (1,))]),
         (audit_of(KEPT, value="w"), audit_of(KEPT), [("fewer", 1, ())]),
         (audit_of(KEPT), audit_of(KEPT, KEPT, KEPT), [("fewer", 2, ())]),
-        (audit_of(KEPT, TagState.GONE), audit_of(KEPT, KEPT), [("fewer", 1, ())]),
+        (audit_of(KEPT, TagState.ELIMINATED), audit_of(KEPT, KEPT), [("fewer", 1, ())]),
         (audit_of(KEPT, KEPT), audit_of(KEPT), []),
         (audit_of(reports=[Diagnostic("warning", "a gap")]), audit_of(), [("warning", 1, ())]),
         (audit_of(reports=[Diagnostic("warning", "a gap")] * 2), audit_of(reports=[Diagnostic("warning", "a gap")] * 2), []),

@@ -162,7 +162,7 @@ ENTRY main {{
 READ_A_KEY = ("legalize-scheduling-annotations", "explicit-stream-annotation-async-wrapper")
 
 
-@pytest.mark.parametrize(("by", "state"), [*((by, TagState.USED) for by in READ_A_KEY), ("algsimp", TagState.LOST)])
+@pytest.mark.parametrize(("by", "state"), [*((by, TagState.CONSUMED) for by in READ_A_KEY), ("algsimp", TagState.LOST)])
 def test_a_key_that_a_pass_of_xlas_reads_and_takes_is_used(by, state):
     def module(name, attributes):
         return HloModule(_compat.runtime.hlo_from_text(SCHEDULED.format(name=name, attributes=attributes)))

@@ -98,7 +98,8 @@ def test_help_names_every_command_and_every_state(capsys):
     assert re.findall(r"^    (\w+)", help_of([], capsys), re.MULTILINE) == list(COMMANDS)
     states = re.search(r"states: (.*)", help_of(["audit"], capsys))
     assert states is not None and states[1].split(", ") == [
-        str(state) for state in (TagState.KEPT, TagState.RESTORED, TagState.USED, TagState.LOST, TagState.GONE, TagState.UNKNOWN)
+        str(state)
+        for state in (TagState.KEPT, TagState.RESTORED, TagState.CONSUMED, TagState.LOST, TagState.ELIMINATED, TagState.UNKNOWN)
     ]
 
 

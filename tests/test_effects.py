@@ -282,7 +282,7 @@ def test_a_tag_that_took_effect_is_not_lost():
     audit = audited(asynchronous(dot("a", "p")), "cuda", PLAIN)
     (tag,) = audit.tags
     lost = tag._replace(state=TagState.LOST)
-    assert [found.state for found in effects.without_lost([lost], audit.effects)] == [TagState.USED]
+    assert [found.state for found in effects.without_lost([lost], audit.effects)] == [TagState.CONSUMED]
     refused = [effect._replace(verdict=REFUSED) for effect in audit.effects]
     assert [found.state for found in effects.without_lost([lost], refused)] == [TagState.LOST]
 

@@ -34,7 +34,7 @@ def assert_sums(profile: Profile) -> None:
     for row in profile.rows:
         assert len(row.steps) == len(profile.steps)
         assert row.split <= row.seconds * (1 + 1e-9)
-        assert row.seconds <= row.busy * (1 + 1e-9) or row.value == "no instruction"
+        assert row.seconds <= row.busy * (1 + 1e-9) or row.value == "idle"
 
 
 def layer(number: int, x: Any, w: Any) -> Any:

@@ -67,7 +67,7 @@ def test_a_program_is_profiled(capsys):
 def test_a_trace_is_profiled_and_shown_safely(traced, capsys):
     assert main([*traced, "--html", "p.html", "--json", "p.json", "--perfetto", "t.json.gz", "--by", "layer"]) == 0
     shown = capsys.readouterr().out
-    assert "A step of jit_step takes 5 ms on CPU:0: 60% in tagged operations, 40% in no instruction." in " ".join(shown.split())
+    assert "A step of jit_step takes 5 ms on CPU:0: 60% in tagged operations, 40% idle." in " ".join(shown.split())
     assert "\x1b[31m" not in shown
     page = Path("p.html").read_text()
     assert FORGED not in page and "<script>alert" not in page
@@ -131,7 +131,7 @@ def test_json_that_is_no_profile_is_an_error():
     whole = json.loads(Profile("jit_f", ("CPU:0",), (1.0,), (row,)).to_json())
     for text, message in [
         ("{", "not JSON"),
-        (json.dumps(whole | {"schema": "hlotag.audit/9"}), "expected a profile with schema 'hlotag.profile/2'"),
+        (json.dumps(whole | {"schema": "hlotag.audit/9"}), "expected a profile with schema 'hlotag.profile/3'"),
         (json.dumps({name: value for name, value in whole.items() if name != "rows"}), "incomplete.*rows"),
         (json.dumps(whole | {"rows": [{"key": "k"}]}), "incomplete"),
         (json.dumps(whole | {"steps": ["a"]}), "incomplete"),

@@ -85,7 +85,7 @@ def test_each_value_has_its_time_and_the_rest_is_named(tmp_path):
     ours = [thunk(*event) for event in (("dot.1", 1, 3), ("dot.2", 4, 2), ("dot.3", 6, 4), ("copy.7", 10, 1), ("sine.1", 14, 1))]
     found = profiled(tmp_path, host(step(0, 0, 20), *ours, thunk("other.1", 11, 2, hlo_module="jit_other")))
     layers = {("0", "forward"): 3, ("1", "forward"): 2, ("1", "backward"): 4, ("", "forward"): 1}
-    rest = {("added by XLA", ""): 1, ("other programs", ""): 2, ("no instruction", ""): 7}
+    rest = {("added by XLA", ""): 1, ("other programs", ""): 2, ("idle", ""): 7}
     assert milliseconds(found) == layers | rest
     assert (found.untagged, found.split, found.busy) == pytest.approx((1e-3, 0, 13e-3))
     assert [(hot.name, hot.source) for hot in found.instructions[:2]] == [("dot.3", ""), ("dot.1", "m.py:3")]
@@ -93,7 +93,7 @@ def test_each_value_has_its_time_and_the_rest_is_named(tmp_path):
 
 def test_a_fusion_is_divided_by_the_work_of_its_instructions(tmp_path):
     found = profiled(tmp_path, host(thunk("fusion.1", 0, 8)))
-    assert milliseconds(found) == {("0", "forward"): 6, ("1", "forward"): 2, ("no instruction", ""): 0}
+    assert milliseconds(found) == {("0", "forward"): 6, ("1", "forward"): 2, ("idle", ""): 0}
     assert found.split == pytest.approx(8e-3)
     assert [row.split for row in found.rows if row.key == "layer"] == pytest.approx([6e-3, 2e-3])
 
@@ -134,9 +134,9 @@ def test_a_call_without_events_inside_has_the_time_of_what_it_runs(tmp_path):
     ]
     program = program_of("jit_step", TAGS, inside)
     found = profiled(tmp_path, host(thunk("call.1", 0, 8)), program=program)
-    assert milliseconds(found) == {("0", "forward"): 6, ("1", "forward"): 2, ("no instruction", ""): 0}
+    assert milliseconds(found) == {("0", "forward"): 6, ("1", "forward"): 2, ("idle", ""): 0}
     both = profiled(tmp_path, host(thunk("call.1", 0, 8), thunk("add.2", 2, 4)), program=program)
-    assert milliseconds(both) == {("1", "forward"): 4, ("no instruction", ""): 4}
+    assert milliseconds(both) == {("1", "forward"): 4, ("idle", ""): 4}
 
 
 # By name: the events of a step of 10 ms, those of a second thread, the milliseconds of layer 0 and of both phases of layer 1, and
@@ -169,7 +169,7 @@ def test_time_counts_once(case, tmp_path):
     first, second, expected, counts = OVERLAPS[case]
     found = profiled(tmp_path, host(step(0, 0, 10), *first, second=second))
     layers = {place: ms for place, ms in zip(PLACES, expected, strict=True) if ms}
-    assert milliseconds(found) == layers | {("no instruction", ""): 10 - sum(expected)}
+    assert milliseconds(found) == layers | {("idle", ""): 10 - sum(expected)}
     if not second:
         assert {(r.value, r.phase): pytest.approx(r.busy * 1e3) for r in found.rows if r.key == "layer"} == layers
     assert {hot.name: hot.events for hot in found.instructions} == counts
@@ -213,8 +213,8 @@ def test_devices_have_their_mean(tmp_path):
     both = [step(0, 0, 10), thunk("dot.1", 0, 6), thunk("dot.1", 1, 2, device_ordinal=1)]
     found = profiled(tmp_path, host(*both))
     assert found.devices == ("CPU:0", "CPU:1")
-    assert milliseconds(found) == {("0", "forward"): 4, ("no instruction", ""): 6}
-    assert found.notes[0].startswith("60% of the time is in no instruction. On CPU, the profiler itself takes a moment")
+    assert milliseconds(found) == {("0", "forward"): 4, ("idle", ""): 6}
+    assert found.notes[0].startswith("60% of the time is idle. On CPU, the profiler itself takes a moment")
 
 
 def test_kernels_of_a_gpu(tmp_path):
@@ -233,7 +233,7 @@ def test_kernels_of_a_gpu(tmp_path):
     found = profiled(tmp_path, {"/device:GPU:0": streams} | host(step(0, 0, 10)))
     assert found.devices == ("/device:GPU:0",)
     layers = {("0", "forward"): 3, ("1", "backward"): 1, ("1", "forward"): 2}
-    rest = {("command buffers", ""): 1, ("without a name", ""): 1, ("no instruction", ""): 2}
+    rest = {("command buffers", ""): 1, ("without a name", ""): 1, ("idle", ""): 2}
     assert milliseconds(found) == layers | rest
     assert found.notes[-1].startswith("10% of the time is in command buffers. Kernels of command buffers that have a library's")
     inside = Instruction("sort.5", "sort", "fusion.9", (0,))
@@ -275,7 +275,7 @@ def test_instructions_of_a_tpu(tmp_path):
     }
     found = profiled(tmp_path, {"/device:TPU:0": lines} | host(step(0, 0, 40)))
     assert found.steps == pytest.approx((10e-3, 8e-3))
-    assert milliseconds(found) == {("0", "forward"): 2, ("1", "backward"): 3, ("no instruction", ""): 4}
+    assert milliseconds(found) == {("0", "forward"): 2, ("1", "backward"): 3, ("idle", ""): 4}
     assert found.notes == ("Beside the instructions, transfers and asynchronous collectives took 2 ms; no row has them.",)
 
 

@@ -415,7 +415,7 @@ class Verdict:
         wrong: In a wrong part or phase, among what the truth can tell.
         untold: In events whose names do not tell.
         misplaced: At a wrong instruction.
-        vanished: In no instruction, although one ran.
+        vanished: Idle, although an instruction ran.
     """
 
     wrong: float
@@ -449,7 +449,7 @@ def judge(module: Module, original: Module, times: Times, profile: hlotag.profil
         untold += seconds * (1 - sum(truth.values()))
     found = {hot.name: hot.seconds for hot in profile.instructions}
     misplaced = sum(abs(found.get(name, 0.0) - times.of.get(name, 0.0)) for name in found.keys() | times.of.keys()) / 2
-    idle = sum(row.seconds for row in profile.rest if row.value == "no instruction")
+    idle = sum(row.seconds for row in profile.rest if row.value == "idle")
     return Verdict(*(part / times.step for part in (wrong, untold, misplaced, idle - times.idle)))
 
 

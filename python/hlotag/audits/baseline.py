@@ -52,7 +52,7 @@ def _identity(tag: Tag) -> tuple[str, ...]:
 def _fewer(now: Audit, before: Audit) -> Iterator[Problem]:
     """Keys and values with fewer operations in a scope and phase, or fewer whose operation has an instruction."""
     tagged, tagged_now = (Counter(map(_place, audit.tags)) for audit in (before, now))
-    there, there_now = (Counter(_place(tag) for tag in audit.tags if tag.state != TagState.GONE) for audit in (before, now))
+    there, there_now = (Counter(_place(tag) for tag in audit.tags if tag.state != TagState.ELIMINATED) for audit in (before, now))
     missing: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for place, had in tagged.items():
         key, value, phase, scope = place

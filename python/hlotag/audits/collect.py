@@ -372,7 +372,7 @@ def _compile(module: ir.Module, compiled: _Compile, options: dict[str, Any], wha
 
 def _is_open(tag: Tag) -> bool:
     """Whether XLA's passes may say more of a tag than its state: a pass lost or read it, or made one product of several."""
-    is_gone = tag.state == TagState.GONE
+    is_gone = tag.state == TagState.ELIMINATED
     return tag.needs_attention or (is_gone and (keys.is_taken(tag.key) or opcode_of(tag.op.name) == "dot"))
 
 

@@ -308,7 +308,7 @@ def _unknown_if_ambiguous(tag: Tag, lineage: Lineage) -> Tag:
     """The tag; its state is "unknown" if the dump does not determine it."""
     # XLA merges consecutive layout operations into one instruction with the name of any of them.
     may_be_carried = tag.op.id in lineage.unsure_if_gone or (lineage.ambiguous and kind_of(tag.op.name) == Kind.LAYOUT)
-    if tag.op.id in lineage.unsure or (tag.state == TagState.GONE and may_be_carried):
+    if tag.op.id in lineage.unsure or (tag.state == TagState.ELIMINATED and may_be_carried):
         why = "the operation shares its name with others, and instructions have that name"
         return Tag(tag.key, tag.value, tag.op, TagState.UNKNOWN, by=tag.by, why=why)
     return tag

@@ -36,8 +36,8 @@ class TagState(enum.StrEnum):
 
     LOST = "lost", "An instruction computes the operation without the tag."
     UNKNOWN = "unknown", "The modules do not say which instructions the operation became."
-    GONE = "gone", "No instruction computes the operation, and the tag went with it."
-    USED = "used", "The compiler read the tag, then took it away."
+    ELIMINATED = "eliminated", "No instruction computes the operation, and the tag went with it."
+    CONSUMED = "consumed", "The compiler read the tag, then took it away."
     RESTORED = "restored", "XLA dropped the tag, and hlotag wrote it again."
     KEPT = "kept", "An instruction computes the operation and has the tag."
 
@@ -227,7 +227,7 @@ class Tag(NamedTuple):
             those that lack it.
         shared: The ids of the other operations that these instructions compute.
         by: XLA's pass that removed the tag, or the operation's last instruction. Empty if unknown, or if nothing was removed.
-        why: What a lost tag's instructions have instead; why XLA removed the operation of a tag that is gone. Empty if unknown.
+        why: What a lost tag's instructions have instead; why XLA removed the operation of an eliminated tag. Empty if unknown.
         carrier: The instruction that has a lost tag instead, and only moves the operation's result; empty for none.
         origin: How the operation got the tag; None if unknown, as in a dump of XLA's.
     """

@@ -263,9 +263,9 @@ class States:
     def _of_gone(self, key: str, _value: str, op: Op, _instructions: Sequence[Instruction]) -> _Fate:
         by = self.history.gone.get(op.id, "")
         if taken_by := self.history.taken.get((op.id, key)):
-            return TagState.USED, (), (), taken_by, "", ""
+            return TagState.CONSUMED, (), (), taken_by, "", ""
         is_equal = op.id in self._equal and not self.history.is_known
-        return TagState.GONE, (), (), by, _REASONS.get(by, _REASONS[_CSE] if is_equal else ""), ""
+        return TagState.ELIMINATED, (), (), by, _REASONS.get(by, _REASONS[_CSE] if is_equal else ""), ""
 
     def _of_computed(self, key: str, value: str, op: Op, instructions: list[Instruction]) -> _Fate:
         found = self._found
@@ -281,7 +281,7 @@ class States:
             return TagState.KEPT, names, shared, "", "", ""
         # The HLO stage gives inserted collectives their tags before the compiler takes any.
         if (taken_by := self.history.taken.get((op.id, key))) or (op.inserted and keys.is_taken(key)):
-            return TagState.USED, names, shared, taken_by or "", "", ""
+            return TagState.CONSUMED, names, shared, taken_by or "", "", ""
         if tagged:
             why = f"the tag is on {len(tagged)} of {len(instructions)} instructions"
             return TagState.LOST, names, shared, by, why, ""

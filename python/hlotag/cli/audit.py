@@ -31,7 +31,7 @@ conditions of --fail-if:
   no-difference[:KEY[=VALUE]]
                           the compiler does the same without the tag
   absent:KEY[=VALUE]      no operation has such a tag
-  states: kept, restored, used, lost, gone, unknown
+  states: kept, restored, consumed, lost, eliminated, unknown
 
 examples:
   hlotag audit train.py:step --fail-if lost:_scheduling_group_id --json audit.json

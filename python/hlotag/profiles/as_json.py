@@ -15,16 +15,15 @@ from hlotag.profiles.model import Hot, Row, Transfer
 if TYPE_CHECKING:
     from hlotag.profiles.profile import Profile
 
-SCHEMA = "hlotag.profile/2"
+SCHEMA = "hlotag.profile/3"
 _TABLES = {"rows": Row, "instructions": Hot, "transfers": Transfer}
-_OPTIONAL = ("products_at_limit",)  # Which older files lack.
-_FIELDS = ("name", "devices", "steps", "untagged", "split", "busy", "untraced_seconds", "notes")
+_FIELDS = ("name", "devices", "steps", "untagged", "split", "busy", "untraced_seconds", "products_at_limit", "notes")
 
 
 def dumps(profile: Profile, *, indent: int | None = None) -> str:
     """Writes a profile as JSON, without its timeline."""
     document: dict[str, Any] = {"schema": SCHEMA, "total_seconds": profile.total_seconds, "sentence": profile.sentence}
-    document |= {name: getattr(profile, name) for name in (*_FIELDS, *_OPTIONAL)}
+    document |= {name: getattr(profile, name) for name in _FIELDS}
     document |= {"mfu": profile.mfu, "limits": profile.limits and asdict(profile.limits)}
     document |= {name: list(map(asdict, getattr(profile, name))) for name in _TABLES}
     return json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False)
@@ -37,8 +36,7 @@ def loads(text: str, filename: str) -> dict[str, Any]:
         fields = {name: _frozen(document[name]) for name in _FIELDS}
         for table, kind in _TABLES.items():
             fields[table] = tuple(kind(**{name: _frozen(value) for name, value in each.items()}) for each in document[table])
-        fields |= {name: document.get(name) for name in _OPTIONAL}
-        fields["limits"] = Limits(**limits) if (limits := document.get("limits")) else None
+        fields["limits"] = Limits(**limits) if (limits := document["limits"]) else None
         _ = fields["devices"][0], sum(fields["steps"]), sum(sum(row.steps) for row in fields["rows"])
     except (LookupError, TypeError, ArithmeticError) as error:
         raise ParseError(f"{filename}: the profile is incomplete ({error!r}); write it again with --json") from None

@@ -307,7 +307,7 @@ def _notes(profile: Profile, beside: float, devices: Sequence[trace.Device], lef
         yield f"{graphs / total:.0%} of the time is in command buffers. {model.MEANINGS[model.GRAPHS]}"
     if profile.untraced_seconds is None and total - running >= 0.3 * total and profile.devices[0].startswith("CPU"):
         yield (
-            f"{1 - running / total:.0%} of the time is in no instruction. On CPU, the profiler itself takes a moment for each "
+            f"{1 - running / total:.0%} of the time is idle. On CPU, the profiler itself takes a moment for each "
             "instruction: hlotag.profile(step, ...) says how long a step takes without it."
         )
     if profile.untraced_seconds:

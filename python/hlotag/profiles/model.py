@@ -18,7 +18,7 @@ ADDED = "added by XLA"
 OTHERS = "other programs"
 GRAPHS = "command buffers"
 UNNAMED = "without a name"
-NOTHING = "no instruction"
+NOTHING = "idle"
 
 MEANINGS = {
     UNDIVIDED: "Instructions that hold a branch, or a loop of unknown trips, beside work of other rows: the trace has one event "

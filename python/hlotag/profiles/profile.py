@@ -147,7 +147,7 @@ class Profile(PageMixin):
         parts = [
             (self.in_operations - self.untagged, "in tagged operations"),
             (self.untagged, "in operations without a tag"),
-            *((row.seconds, f"in {_SENTENCES[row.value]}") for row in self.rest),
+            *((row.seconds, _SENTENCES[row.value]) for row in self.rest),
         ]
         shown = ", ".join(f"{seconds / total:.0%} {where}" for seconds, where in parts if total and seconds / total >= 0.005)
         device = self.devices[0] + (f" and {len(self.devices) - 1} more" if len(self.devices) > 1 else "")
@@ -245,10 +245,10 @@ def _rates(rows: Sequence[Row]) -> Rates:
 # How much longer a step takes under the profiler, from which the sentence says so.
 _SLOWED = 1.5
 _SENTENCES = {
-    UNDIVIDED: "branches and loops that cannot be divided",
-    ADDED: "what XLA added",
-    OTHERS: "other programs",
-    GRAPHS: "command buffers",
-    UNNAMED: "kernels without a name",
-    NOTHING: "no instruction",
+    UNDIVIDED: "in branches and loops that cannot be divided",
+    ADDED: "in what XLA added",
+    OTHERS: "in other programs",
+    GRAPHS: "in command buffers",
+    UNNAMED: "in kernels without a name",
+    NOTHING: "idle",
 }

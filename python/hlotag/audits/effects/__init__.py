@@ -115,4 +115,4 @@ def without_lost(tags: Sequence[Tag], effects: Iterable[Effect]) -> list[Tag]:
 
 
 def _mark_used(tag: Tag) -> Tag:
-    return tag._replace(state=TagState.USED, why="its effect shows that XLA read it", carrier="")
+    return tag._replace(state=TagState.CONSUMED, why="its effect shows that XLA read it", carrier="")

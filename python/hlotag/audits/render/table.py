@@ -39,7 +39,7 @@ _STYLES = {
     TagState.LOST: "bold red",
     TagState.KEPT: "green",
     TagState.RESTORED: "cyan",
-    TagState.USED: "cyan",
+    TagState.CONSUMED: "cyan",
 }
 _OTHER = "bold yellow"
 WIDE = 120  # columns of a terminal that has room for all columns of a table of lines
