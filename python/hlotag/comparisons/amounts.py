@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from hlotag.audits.audit import Audit
 from hlotag.audits.baseline import FEWER, worse
-from hlotag.audits.costs import sum_costs
+from hlotag.audits.costs import Cost, sum_costs
 from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
 from hlotag.audits.report import Problem
 from hlotag.comparisons.model import MEASURES, TIME, Amount, Difference, Trend
@@ -73,11 +73,14 @@ def _trend(was: int, is_now: int) -> Trend:
 
 
 def _sum_amounts(audit: Audit, by: Grouping, keys: Sequence[str]) -> dict[Place, list[int]]:
-    """By row, its flops, bytes, exchanged bytes and memory."""
+    """By row, the amounts of `_COUNTED`."""
     rows = sum_costs(audit, title_of(by), make_reader(by, read_values(audit), audit.name, keys))
-    return {(row.key, row.value, row.phase): [row.flops, row.bytes, row.exchanged, row.memory] for row in rows}
+    return {(row.key, row.value, row.phase): _amounts([row]) for row in rows}
 
 
 def _totals(audit: Audit) -> list[int]:
-    rows = audit.costs_by("operation")
-    return [sum(getattr(row, name) for row in rows) for name in ("flops", "bytes", "exchanged", "memory")]
+    return _amounts(audit.costs_by("operation"))
+
+
+def _amounts(rows: Sequence[Cost]) -> list[int]:
+    return [sum(getattr(row, name) for row in rows) for name in _COUNTED]
