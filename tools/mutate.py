@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which bugs in cpp/lib would no lit or unit test notice?
 
-    python tools/mutate.py [--minutes 20] [--seed 0] [--least 0] [--changed] [FILE[:LINE] ...]
+    python tools/mutate.py [--minutes 20] [--seed 0] [--skip 0] [--count N] [--least 0] [--changed] [FILE[:LINE] ...]
 
 Makes one bug after the other in a copy of the sources: a condition negated or halved, an early return, a `continue`, a sort or an
 entry of a table dropped, `=` for `|=`, `<` for `<=`, min for max, another constant, two arguments swapped.
 Builds the copy, runs the unit tests and the lit tests that belong to the file, and prints the bugs that survive. Takes a sample
 of all bugs in the files until the time is up: in all of cpp/lib by default, or with --changed in those that differ from main (on
-main, from the commit before). Fails if fewer percent than --least are noticed. Runs in an environment with hlotag's test
-requirements, and hlotag installed without --editable.
+main, from the commit before). --skip and --count continue a sample: a seed gives each bug its place in the order, whatever else
+the files contain. Fails if fewer percent than --least are noticed. Runs in an environment with hlotag's test requirements, and
+hlotag installed without --editable.
 """
 
 from __future__ import annotations
 
 import argparse
+import filecmp
+import hashlib
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -86,14 +88,25 @@ def mutants(file: Path) -> Iterator[Mutant]:
                 yield Mutant(file, number, line[: found.start()] + replace(found) + line[found.end() :])
 
 
+def refresh(folder: Path, copy: Path) -> None:
+    """Makes a copy of a folder. Leaves equal files alone, so that a build of the copy compiles only what changed."""
+    copy.mkdir(parents=True, exist_ok=True)
+    wanted = {path.name: path for path in folder.iterdir() if path.name not in ("__pycache__", "corpus")}
+    for old in copy.iterdir():
+        if old.name not in wanted:
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    for name, path in wanted.items():
+        if path.is_dir():
+            refresh(path, copy / name)
+        elif not (copy / name).exists() or not filecmp.cmp(path, copy / name, shallow=False):
+            shutil.copy(path, copy / name)
+
+
 def prepare() -> None:
-    """Copies the sources and builds them once."""
-    shutil.rmtree(WORK / "source", ignore_errors=True)
-    # With times of now, so that no object of the last run's bug is taken for up to date.
-    shutil.copytree(ROOT / "cpp", WORK / "source" / "cpp", copy_function=shutil.copy)
-    for name in ("python", "tools"):
-        shutil.copytree(ROOT / name, WORK / "source" / name, ignore=shutil.ignore_patterns("__pycache__", "corpus"))
-    shutil.copy(ROOT / "CMakeLists.txt", WORK / "source")
+    """Copies the sources and configures their build."""
+    for name in ("cpp", "python", "tools"):
+        refresh(ROOT / name, WORK / "source" / name)
+    shutil.copy2(ROOT / "CMakeLists.txt", WORK / "source")
     # Assertions of the standard library: a missing check for nothing or for an end is a crash, not luck.
     flags = "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -D_GLIBCXX_ASSERTIONS"
     options = ["-DHLOTAG_BUILD_UNITTESTS=ON", "-DCMAKE_BUILD_TYPE=Debug", flags]
@@ -137,11 +150,14 @@ def suites_of(file: Path) -> tuple[Path, ...]:
 
 def survives(suites: tuple[Path, ...]) -> bool | None:
     """Whether the unit tests and these lit tests pass with the copy as it is; None if it does not build."""
-    if not passes("cmake", "--build", WORK / "build"):
+    if not passes("cmake", "--build", WORK / "build", "--target", "hlotag_unittests"):
         return None
+    if not passes(WORK / "build" / "cpp" / "unittests" / "hlotag_unittests"):
+        return False
+    assert passes("cmake", "--build", WORK / "build")
     assert passes("cmake", "--install", WORK / "build", "--prefix", WORK / "site")
     lit = (sys.executable, "-c", "from lit.main import main; main()", "-q", "--max-failures=1", "--timeout=60")
-    return passes(WORK / "build" / "cpp" / "unittests" / "hlotag_unittests") and passes(*lit, *suites)
+    return passes(*lit, *suites)
 
 
 def git(*arguments: str) -> str:
@@ -157,6 +173,12 @@ def changed() -> list[str]:
     return [str(ROOT / name) for name in git("diff", "--name-only", "--diff-filter=d", base, "--", "cpp/lib/*.cpp").split()]
 
 
+def place(mutant: Mutant, seed: int) -> str:
+    """Sorts the bugs at random. The place of a bug depends on its file and its line, and on no other bug."""
+    line = mutant.file.read_text().split("\n")[mutant.line]
+    return hashlib.sha256(f"{seed} {mutant.file.name} {line} {mutant.text}".encode()).hexdigest()
+
+
 def chosen(files: list[str]) -> Iterator[Mutant]:
     """The bugs of files, or of one line where `:LINE` follows the file."""
     for text in files:
@@ -168,6 +190,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--skip", type=int, default=0, metavar="N")
+    parser.add_argument("--count", type=int, metavar="N")
     parser.add_argument("--least", type=float, default=0, metavar="PERCENT")
     parser.add_argument("--changed", action="store_true")
     parser.add_argument("file", nargs="*", metavar="FILE[:LINE]")
@@ -186,10 +210,10 @@ def main() -> int:
     if not used.startswith(str(WORK)):
         print(f"hlotag: {used.strip()} would be tested; install hlotag without --editable", file=sys.stderr)
         return 1
-    random.Random(options.seed).shuffle(found)
+    found.sort(key=lambda mutant: place(mutant, options.seed))
     end = time.monotonic() + 60 * options.minutes
     counts = {True: 0, False: 0, None: 0}
-    for mutant in found:
+    for mutant in found[options.skip :][: options.count]:
         if time.monotonic() > end:
             break
         copy = WORK / "source" / mutant.file.relative_to(ROOT)
@@ -200,8 +224,8 @@ def main() -> int:
         outcome = survives(suites_of(mutant.file))
         counts[outcome] += 1
         if outcome:
-            place = f"{mutant.file.relative_to(ROOT)}:{mutant.line + 1}"
-            print(f"{place}: survives: {before.strip()} -> {mutant.text.strip() or 'nothing'}", flush=True)
+            where = f"{mutant.file.relative_to(ROOT)}:{mutant.line + 1}"
+            print(f"{where}: survives: {before.strip()} -> {mutant.text.strip() or 'nothing'}", flush=True)
         copy.write_text(text)
     tried = counts[True] + counts[False]
     print(f"{counts[False]} of {tried} killed ({len(found)} bugs in all, {counts[None]} did not build)")
