@@ -29,6 +29,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "mutants"
+# Copied too, so that the tests may change while bugs are tried.
+LIT = WORK / "source" / "lit_tests"
 CONDITION = re.compile(r"^( *(?:else )?if \()(.+)(\)(?: \{| return .*;)?)$")
 RETURN = re.compile(r"^ {4,}return\b.*;$")
 ENTRY = re.compile(r"^ {4}\{.+\},$")
@@ -104,11 +106,11 @@ def refresh(folder: Path, copy: Path) -> None:
 
 def prepare() -> None:
     """Copies the sources and configures their build."""
-    for name in ("cpp", "python", "tools"):
+    for name in ("cpp", "lit_tests", "python", "tools"):
         refresh(ROOT / name, WORK / "source" / name)
     shutil.copy2(ROOT / "CMakeLists.txt", WORK / "source")
     # Assertions of the standard library: a missing check for nothing or for an end is a crash, not luck.
-    flags = "-DCMAKE_CXX_FLAGS_DEBUG=-O0 -D_GLIBCXX_ASSERTIONS"
+    flags = "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -D_GLIBCXX_ASSERTIONS"
     options = ["-DHLOTAG_BUILD_UNITTESTS=ON", "-DCMAKE_BUILD_TYPE=Debug", flags]
     command = [
         "cmake",
@@ -145,7 +147,7 @@ def passes(*command: str | Path) -> bool:
 def suites_of(file: Path) -> tuple[Path, ...]:
     """The lit tests that belong to a file: the passes do not run what is in cpp/lib/hlo."""
     names = ("hlo",) if file.parent.name == "hlo" else ("hlo", "passes", "opt")
-    return tuple(ROOT / "lit_tests" / name for name in names)
+    return tuple(LIT / name for name in names)
 
 
 def survives(suites: tuple[Path, ...]) -> bool | None:
@@ -202,7 +204,7 @@ def main() -> int:
         print("no bugs to make in these files")
         return 0
     prepare()
-    if not survives((ROOT / "lit_tests" / "passes", ROOT / "lit_tests" / "opt", ROOT / "lit_tests" / "hlo")):
+    if not survives((LIT / "passes", LIT / "opt", LIT / "hlo")):
         print("hlotag: the tests fail without a bug", file=sys.stderr)
         return 1
     find = "import importlib.util; print(importlib.util.find_spec('hlotag._core').origin)"

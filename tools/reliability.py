@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/reliability.md of fuzz/record.json and fuzz/findings.toml.
+"""Makes docs/reliability.md of fuzz/record.json, fuzz/findings.toml and fuzz/mutants.toml.
 
 `make fuzz` and `make hostile` write the record; with `--faults` this script adds the faults that the tests inject.
 """
@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "fuzz"))
@@ -17,6 +19,7 @@ sys.path.insert(0, str(ROOT / "fuzz"))
 from record import Outcome, findings, read, record  # noqa: E402
 
 PAGE = ROOT / "docs" / "reliability.md"
+MUTANTS = ROOT / "fuzz" / "mutants.toml"
 # Tests that break something on purpose, and what they break; each test counts as one fault.
 FAULTS = {
     "Faults: files": ["tests/test_files.py"],
@@ -24,7 +27,7 @@ FAULTS = {
     "Faults: input of the command line": ["tests/test_hostile.py", "tests/test_cli.py"],
     "Faults: failing passes": ["tests/test_failure.py", "tests/test_python_passes.py"],
 }
-HEAD = """<!-- Made by tools/reliability.py from fuzz/record.json and fuzz/findings.toml; do not edit. -->
+HEAD = """<!-- Made by tools/reliability.py from fuzz/record.json and the TOML files of fuzz/; do not edit. -->
 # Reliability
 
 What was tried to break hlotag, and what broke.
@@ -38,6 +41,15 @@ What was tried to break hlotag, and what broke.
 
 | tried | inputs | faults | crashes | wrong results | losses | found | minutes |
 |---|--:|--:|--:|--:|--:|--:|--:|
+"""
+BUGS = """
+## Bugs that the tests notice
+
+Bugs made on purpose, one at a time: a condition negated or halved, `<=` for `<`, another constant, an entry of a table
+dropped. A bug is *noticed* if a test fails. The samples are random.
+
+| bugs in | tried | noticed | date | command |
+|---|--:|--:|---|---|
 """
 TAIL = """
 ## How
@@ -72,7 +84,18 @@ def render() -> str:
     rows = [_row(name, outcome, len(found.get(name, ()))) for name, outcome in outcomes.items()]
     total = Outcome(*(sum(values) for values in zip(*(vars(o).values() for o in outcomes.values()), strict=True)))
     rows.append(_row("**all**", total, sum(map(len, found.values()))))
-    return HEAD + "\n".join(rows) + "\n" + TAIL
+    return HEAD + "\n".join(rows) + "\n" + _bugs(tomllib.loads(MUTANTS.read_text())["sample"]) + TAIL
+
+
+def _bugs(samples: list[dict[str, Any]]) -> str:
+    """The section about the samples of bugs, with the ones that no test notices."""
+    rows, survivors = [], []
+    for sample in samples:
+        noticed = sample["tried"] - len(sample.get("survivor", ()))
+        share = f"{noticed} ({100 * noticed / sample['tried']:.0f}%)"
+        rows.append(f"| {sample['what']} | {sample['tried']} | {share} | {sample['date']} | `{sample['command']}` |")
+        survivors += [f"- `{each['file']}`: `{each['bug']}`. {each['why']}" for each in sample.get("survivor", ())]
+    return BUGS + "\n".join(rows) + "\n\nNot noticed, and why:\n\n" + "\n".join(survivors) + "\n"
 
 
 def _row(name: str, o: Outcome, found: int) -> str:

@@ -19,9 +19,15 @@ namespace hlotag::testing {
 /// The token in numbers of names. In text, `#3/f/mul` is a name with the number 3.
 inline constexpr std::string_view kToken = "ab";
 
+/// The regular expression of a text, compiled once: tests have modules of many lines.
+inline const std::regex &regexOf(const std::string &text) {
+  static std::map<std::string, std::regex> known;
+  return known.try_emplace(text, text).first->second;
+}
+
 inline std::vector<std::string> split(const std::string &text, const std::string &separator) {
   std::vector<std::string> parts;
-  std::regex at(separator);
+  const std::regex &at = regexOf(separator);
   for (std::sregex_token_iterator part(text.begin(), text.end(), at, -1), end; part != end; ++part)
     if (part->length() != 0)
       parts.push_back(*part);
@@ -47,8 +53,8 @@ struct Line {
     for (const std::string &entry : split(found[6].str(), "[{}, ]+"))
       entries[entry.substr(0, entry.find('='))] = entry.substr(entry.find('=') + 1);
     std::string number = std::string("\1").append(kToken).append(":$1\1/");
-    opName = std::regex_replace(found[7].str(), std::regex("\"|^\"|\"$"), "");
-    opName = std::regex_replace(opName, std::regex("#(\\d+)/"), number);
+    opName = std::regex_replace(found[7].str(), regexOf("\"|^\"|\"$"), "");
+    opName = std::regex_replace(opName, regexOf("#(\\d+)/"), number);
   }
 
   std::string name, opcode, opName;
@@ -64,7 +70,7 @@ class HloText {
 public:
   explicit HloText(const std::string &text) {
     for (const std::string &line : split(text, "\n")) {
-      if (std::smatch found; std::regex_match(line, found, std::regex(R"(\s*(\w+):\s*)"))) {
+      if (std::smatch found; std::regex_match(line, found, regexOf(R"(\s*(\w+):\s*)"))) {
         end();
         computations_[found[1]] = computation_ = computations_.size() + 1;
       } else if (line.find_first_not_of(' ') != std::string::npos) {

@@ -27,6 +27,7 @@ TEST(nesting_of_text) {
       {"#a = [1]\n#b = [#a]\n[#b]", 5},
       {"!t =\n tuple<i32>\nf(!t)", 3},
       {"#a = [1]\nf([[1, 2]])\nf(#a)\nf(#a)", 3},
+      {"#a = [1]\n  f([[1, 2]])\n  f(#a)", 3}, // An indented line ends an alias, too.
       // Operators of affine expressions.
       {"(- - -d0)", 4},
       {"(d0 mod 2 + (d1) + 1)", 4},

@@ -100,6 +100,9 @@ TEST(work_of_each_heavy_opcode) {
       {"reduce-window[8](x, x) calls=sum window=3", 8 * 2},
       {"reduce-window[8](x, x) calls=sum window=8,1,7", 8 * 7},  // A cumulative sum.
       {"reduce-window[8](x, x) calls=sum window=15,1,7", 8 - 1}, // Each result is the whole sum.
+      // With holes in the window or in the input it is not.
+      {"reduce-window[8](x, x) calls=sum window=15,1,7,2", 8 * 14},
+      {"reduce-window[8](x, x) calls=sum window=15,1,7,1,2", 8 * 14},
       {"rng[8](x)", 8},
       {"rng-bit-generator[8](x)", 8},
       {"scatter[9](x, x, u) calls=sum", 5},
@@ -128,12 +131,14 @@ TEST(work_of_moves_is_what_they_write) {
       scatter = scatter[100](x, u, u) calls=sum
       begin = copy-start[200](x)
       end = copy-done[100](begin)
+      sum = all-reduce-start[100](x)
       all = concatenate[120](x, u, u)
       names = tuple(x, u))");
   CHECK_EQ(work["slice"].bytes, uint64_t(40));
   CHECK_EQ(work["scatter"].bytes, uint64_t(40));
   CHECK_EQ(work["begin"].bytes, uint64_t(400)); // The operand is in the result.
   CHECK_EQ(work["end"].bytes, uint64_t(0));
+  CHECK_EQ(work["sum"].bytes, uint64_t(400)); // The result has no operand in it.
   CHECK_EQ(work["all"].bytes, uint64_t(480));
   CHECK_EQ(work["names"].effort(), uint64_t(0));
 }

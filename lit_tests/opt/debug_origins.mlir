@@ -48,13 +48,13 @@ module @regions_and_calls {
     // CHECK: call @f{{.*}} {hlotag.origins = {k = {from = "stablehlo.case at model.py:3:1", pass = "hlotag-propagate", step = "in its region"}}
     %0 = "stablehlo.case"(%i) ({
       %1 = stablehlo.abs %x : tensor<f32>
-      %2 = func.call @f(%1) : (tensor<f32>) -> tensor<f32> loc("jit(f)/\01g\7F/call")
+      %2 = func.call @f(%1) : (tensor<f32>) -> tensor<f32> loc("jit(f)/\01g \7F/call")
       stablehlo.return %2 : tensor<f32>
     }) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i32>) -> tensor<f32> loc("model.py":3:1)
     return %0 : tensor<f32>
   }
   // CHECK-LABEL: func.func private @f
-  // CHECK: stablehlo.negate {{.*}} {hlotag.origins = {k = {from = "func.call at \22jit(f)/\\01g\\7F/call\22", pass = "hlotag-propagate", step = "in the function it calls"}}
+  // CHECK: stablehlo.negate {{.*}} {hlotag.origins = {k = {from = "func.call at \22jit(f)/\\01g \\7F/call\22", pass = "hlotag-propagate", step = "in the function it calls"}}
   func.func private @f(%x: tensor<f32>) -> tensor<f32> {
     %0 = stablehlo.negate %x : tensor<f32>
     return %0 : tensor<f32>
