@@ -136,9 +136,9 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(WORK / "site")}
 
 
-def passes(*command: str | Path) -> bool:
+def passes(*command: str | Path, timeout: float = 300) -> bool:
     try:
-        done = subprocess.run(command, env=environment(), timeout=300, capture_output=True, check=False)
+        done = subprocess.run(command, env=environment(), timeout=timeout, capture_output=True, check=False)
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0
@@ -154,7 +154,7 @@ def survives(suites: tuple[Path, ...]) -> bool | None:
     """Whether the unit tests and these lit tests pass with the copy as it is; None if it does not build."""
     if not passes("cmake", "--build", WORK / "build", "--target", "hlotag_unittests"):
         return None
-    if not passes(WORK / "build" / "cpp" / "unittests" / "hlotag_unittests"):
+    if not passes(WORK / "build" / "cpp" / "unittests" / "hlotag_unittests", timeout=30):
         return False
     assert passes("cmake", "--build", WORK / "build")
     assert passes("cmake", "--install", WORK / "build", "--prefix", WORK / "site")
@@ -215,7 +215,7 @@ def main() -> int:
     found.sort(key=lambda mutant: place(mutant, options.seed))
     end = time.monotonic() + 60 * options.minutes
     counts = {True: 0, False: 0, None: 0}
-    for mutant in found[options.skip :][: options.count]:
+    for number, mutant in enumerate(found[options.skip :][: options.count], options.skip):
         if time.monotonic() > end:
             break
         copy = WORK / "source" / mutant.file.relative_to(ROOT)
@@ -225,6 +225,7 @@ def main() -> int:
         copy.write_text("\n".join(lines))
         outcome = survives(suites_of(mutant.file))
         counts[outcome] += 1
+        print(number, {True: "survives", False: "is killed", None: "does not build"}[outcome], file=sys.stderr, flush=True)
         if outcome:
             where = f"{mutant.file.relative_to(ROOT)}:{mutant.line + 1}"
             print(f"{where}: survives: {before.strip()} -> {mutant.text.strip() or 'nothing'}", flush=True)

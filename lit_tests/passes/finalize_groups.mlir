@@ -91,13 +91,16 @@ func.func @fine(%i: tensor<i32>, %x: tensor<f32>, %y: tensor<f32>) -> tensor<f32
   %6 = stablehlo.abs %5 {mhlo.frontend_attributes = {_scheduling_group_id = "noop"}} : tensor<f32>
   %7 = stablehlo.abs %6 : tensor<f32>
   %8 = stablehlo.abs %7 {mhlo.frontend_attributes = {_scheduling_group_id = "noop"}} : tensor<f32>
-  %9 = stablehlo.sine %8 {mhlo.frontend_attributes = {_scheduling_group_id = "3:0"}} : tensor<f32>
+  %9 = stablehlo.abs %8 {mhlo.frontend_attributes = {_scheduling_group_id = ":1"}} : tensor<f32>
   %10 = stablehlo.abs %9 : tensor<f32>
-  %11 = stablehlo.sine %10 {mhlo.frontend_attributes = {_scheduling_group_id = "3:1"}} : tensor<f32>
-  %12 = "stablehlo.case"(%i) ({
-    %13 = stablehlo.abs %11 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
-    stablehlo.return %13 : tensor<f32>
+  %11 = stablehlo.abs %10 {mhlo.frontend_attributes = {_scheduling_group_id = ":1"}} : tensor<f32>
+  %12 = stablehlo.sine %11 {mhlo.frontend_attributes = {_scheduling_group_id = "3:0"}} : tensor<f32>
+  %13 = stablehlo.abs %12 : tensor<f32>
+  %14 = stablehlo.sine %13 {mhlo.frontend_attributes = {_scheduling_group_id = "3:1"}} : tensor<f32>
+  %15 = "stablehlo.case"(%i) ({
+    %16 = stablehlo.abs %14 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+    stablehlo.return %16 : tensor<f32>
   }) : (tensor<i32>) -> tensor<f32>
-  %14 = stablehlo.add %12, %4 : tensor<f32>
-  return %14 : tensor<f32>
+  %17 = stablehlo.add %15, %4 : tensor<f32>
+  return %17 : tensor<f32>
 }

@@ -100,8 +100,8 @@ module @nests attributes {hlotag.tags = [
     %0 = stablehlo.sine %x : tensor<f32> loc("sin:"("jit(f)/\01hlotag#0\01/sin"(callsite("f"("f.py":3:4 to :9) at "g"("g.py":5:6)))))
     // CHECK-NEXT: %[[V1:.*]] = stablehlo.cosine %[[V0]] {mhlo.frontend_attributes = {k = "callee", o = "1"}} : tensor<f32> loc(callsite("cos" at "jit(g)/call"("g.py":5:6)))
     %1 = stablehlo.cosine %0 : tensor<f32> loc(callsite("\01hlotag#0\01/cos" at "jit(g)/\01hlotag#1\01/call"("g.py":5:6)))
-    // CHECK-NEXT: %[[V2:.*]] = stablehlo.tanh %[[V1]] {mhlo.frontend_attributes = {k = "caller", o = "1"}} : tensor<f32> loc(fused<"m">["a.py":1:2, "b"("b.py":3:4)])
-    %2 = stablehlo.tanh %1 : tensor<f32> loc(fused<"m">["a.py":1:2, "\01hlotag#1\01/b"("b.py":3:4)])
+    // CHECK-NEXT: %[[V2:.*]] = stablehlo.tanh %[[V1]] {mhlo.frontend_attributes = {k = "caller", o = "1"}} : tensor<f32> loc(fused<"m">["a.py":1:2, "b"("b.py":3:4), "c.py":5:6])
+    %2 = stablehlo.tanh %1 : tensor<f32> loc(fused<"m">["a.py":1:2, "\01hlotag#1\01/b"("b.py":3:4), "c.py":5:6])
     // A name that was only a mark gives way to what it was around.
     // CHECK-NEXT: %[[V3:.*]] = stablehlo.abs %[[V2]] {mhlo.frontend_attributes = {k = "callee"}} : tensor<f32> loc("a.py":7:8)
     %3 = stablehlo.abs %2 : tensor<f32> loc("\01hlotag#0\01"("a.py":7:8))
