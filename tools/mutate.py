@@ -51,7 +51,7 @@ def halves(line: str) -> Iterator[str]:
     """The line without one of the conditions after `&&`."""
     for found in re.finditer(r" && ", line):
         end, depth = found.end(), 0
-        while end < len(line) and depth >= 0 and not (depth == 0 and line.startswith((" && ", " || ", " ? ", ";"), end)):
+        while end < len(line) and depth >= 0 and not (depth == 0 and line.startswith((" &&", " ||", " ? ", ";"), end)):
             depth += {"(": 1, ")": -1}.get(line[end], 0)
             end += 1
         yield line[: found.start()] + line[end - (depth < 0) :]

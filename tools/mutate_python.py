@@ -37,10 +37,10 @@ WORK = ROOT / "build" / "mutants-python"
 TESTS = {
     "audits/states.py": ("test_audit_dumps.py", "test_audit.py", "test_audit_truth.py"),
     "audits/work.py": ("test_work.py", "test_unknown_flops.py"),
-    "hlo/restore.py": ("test_hlo.py", "test_keys.py", "test_hlo_stage.py"),
-    "profiles/clock.py": ("test_profile_trace.py", "test_profile_waiting.py", "test_clock.py"),
-    "tagging/matching.py": ("test_rules.py", "test_patterns.py", "test_backward_rules.py", "test_rules_truth.py"),
-    "tagging/walk.py": ("test_tags.py", "test_scopes.py", "test_rules.py", "test_backward_rules.py", "test_derivatives.py"),
+    "hlo/restore.py": ("test_hlo.py", "test_hlo_stage.py"),
+    "profiles/clock.py": ("test_profile_trace.py", "test_profile_waiting.py"),
+    "tagging/matching.py": ("test_rules.py", "test_backward_rules.py", "test_rules_truth.py"),
+    "tagging/walk.py": ("test_tags.py", "test_scopes.py", "test_rules.py", "test_backward_rules.py"),
 }
 """By file, the tests of its topic, quick ones first."""
 TIMEOUT = 300
@@ -181,16 +181,17 @@ def main() -> int:
         chosen(options.file or [str(PACKAGE / name) for name in TESTS]), key=lambda mutant: place(mutant, options.seed)
     )
     prepare()
-    used = {str(mutant.file.relative_to(PACKAGE)) for mutant in found}
-    if not survives(sorted({name for file in used for name in TESTS[file]})):
-        print("hlotag: the tests fail without a bug", file=sys.stderr)
-        return 1
     end = time.monotonic() + 60 * options.minutes
     tried = killed = 0
+    tested = set()
     for mutant in found[options.skip :][: options.count]:
         if time.monotonic() > end:
             break
         name = mutant.file.relative_to(PACKAGE)
+        if name not in tested and not survives(TESTS[str(name)]):
+            print(f"hlotag: the tests of {name} fail without a bug", file=sys.stderr)
+            return 1
+        tested.add(name)
         (WORK / "hlotag" / name).write_text(mutant.text)
         tried += 1
         if survives(TESTS[str(name)]):
@@ -198,6 +199,7 @@ def main() -> int:
         else:
             killed += 1
         shutil.copy(mutant.file, WORK / "hlotag" / name)
+        print(options.skip + tried, "tried,", killed, "killed", file=sys.stderr, flush=True)
     print(f"{killed} of {tried} killed ({len(found)} bugs in all)")
     return int(100 * killed < options.least * tried)
 

@@ -191,6 +191,18 @@ TEST(work_of_a_convolution_counts_what_meets_an_element) {
   }
 }
 
+TEST(work_of_a_convolution_of_a_library_is_that_of_the_forward_one) {
+  Measured work(R"(
+    main:
+      x = parameter[1,8]
+      k = parameter[2] index=1
+      y = custom-call[1,6](x, k) target=__cudnn$convForward spatial=1 window=3
+      i = custom-call[1,8](y, k) target=__cudnn$convBackwardInput spatial=1 window=3
+      f = custom-call[2](x, y) target=__cudnn$convBackwardFilter spatial=1 window=3)");
+  for (const char *convolution : {"y", "i", "f"})
+    CHECK_EQ(work[convolution].flops, uint64_t(2 * 2 * 2 * 3 * 6));
+}
+
 TEST(work_of_a_hostile_window_is_some_number) {
   for (const char *window : {"3,4294967296,1,1,4294967296", "1,1,0,1,1099511627776",
                              "9223372036854775807,9223372036854775807,9223372036854775807,"

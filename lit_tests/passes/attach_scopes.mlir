@@ -3,6 +3,7 @@
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_*\", unless = [{scope = \"layer_1\"}, {op = \"tanh\", function = \"f\"}], attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=UNLESS
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"layer_*\", attrs = {k = \"f\"}, grad = {k = \"d\"}, remat = {k = \"r\"}}]"}' | FileCheck %s --check-prefix=REMAT
 // RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"s?\", attrs = {k = \"v\"}}, {function = \"?\", attrs = {l = \"v\"}}]"}' | FileCheck %s --check-prefix=ONE
+// RUN: hlotag-opt %s --pass-pipeline='hlotag-attach{rules="[{scope = \"*\", attrs = {k = \"v\"}}]"}' | FileCheck %s --check-prefix=ANY
 
 // A name in braces is text of one element, for values.
 // NAME-LABEL: func.func @f
@@ -45,5 +46,15 @@ func.func @g(%x: tensor<f32>) -> tensor<f32> {
 func.func @"\C3\A9"(%x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/sé/sin")
   %1 = stablehlo.cosine %0 : tensor<f32> loc("jit(f)/séé/cos")
+  return %1 : tensor<f32>
+}
+
+// Any scope, but one there must be, as in a stage.
+// ANY-LABEL: func.func @scopes
+// ANY-NEXT: stablehlo.sine %arg0 : tensor<f32>
+// ANY-NEXT: stablehlo.cosine %0 {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
+func.func @scopes(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/sin")
+  %1 = stablehlo.cosine %0 : tensor<f32> loc("jit(f)/a/cos")
   return %1 : tensor<f32>
 }

@@ -36,10 +36,11 @@ func.func @values(%x: tensor<f32> loc("a mark is \01more than this")) -> tensor<
 
 // -----
 
-// StableHLO refuses these calls with attributes that it does not know, once shapes are known.
+// StableHLO refuses these calls, and not MHLO's, with attributes that it does not know, once shapes are known.
 module @symbolic_shapes {
   func.func @f(%holds: tensor<i1>, %x: tensor<f32>) {
     stablehlo.custom_call @shape_assertion(%holds) {error_message = "no", mhlo.frontend_attributes = {k = "v"}} : (tensor<i1>) -> ()
+    mhlo.custom_call @shape_assertion(%holds) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i1>) -> ()
     stablehlo.custom_call @other(%x) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> ()
     return
   }
@@ -52,6 +53,7 @@ module @unset {
   // CHECK-LABEL: func.func @f(
   // CHECK-SAME: %[[ARG0:.*]]: tensor<i1>, %[[ARG1:.*]]: tensor<f32>) {
   // CHECK-NEXT: stablehlo.custom_call @shape_assertion(%[[ARG0]]) {error_message = "no"} : (tensor<i1>) -> ()
+  // CHECK-NEXT: mhlo.custom_call @shape_assertion(%[[ARG0]]) {mhlo.frontend_attributes = {k = "v"}} : (tensor<i1>) -> ()
   // CHECK-NEXT: stablehlo.custom_call @other(%[[ARG1]]) {mhlo.frontend_attributes = {k = "v"}} : (tensor<f32>) -> ()
   // CHECK-NEXT: return
   // CHECK-NEXT: }

@@ -262,9 +262,6 @@ std::string whyNoPattern(std::string_view pattern, bool bindsNames) {
 
 const Bindings *ScopeMatches::match(const std::string &pattern, PathId path) {
   Known &known = known_.try_emplace(pattern, Known{ScopePattern(pattern)}).first->second;
-  // An operation without scopes has one that is empty.
-  if (!path)
-    return known.pattern.matchAt(known.pattern.next(0, ""));
   // Up to a known path, then down again: paths are as long as calls are deep.
   std::vector<PathId> unknown;
   for (; path && !known.states.find(path); path = paths_.outer(path))
