@@ -113,6 +113,12 @@ def test_text_that_is_not_utf8_stays_as_it_is(serialized):
     assert (again.attributes, again.op_name) == ({"theirs": "text", "ours": "1"}, "tanh")
 
 
+def test_a_module_that_is_cut_off_is_refused(serialized):
+    origins, _ = origins_of(jax.grad(mlp), X, W, B)
+    with pytest.raises(hlotag.ParseError, match="bytes are not a valid HLO module"):
+        restore(serialized[:-1], origins.program, Rules([{}] * len(origins.program.entries()), ("*",)))
+
+
 @pytest.mark.parametrize(("platform", "expected"), [("cpu", {"_scheduling_group_id": "1", "k": "v"}), ("tpu", {"k": "v"})])
 def test_what_a_compiler_has_read_and_taken_away_stays_away(platform, expected):
     entries = {"_scheduling_group_id": "1", "k": "v"}

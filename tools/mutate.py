@@ -15,15 +15,17 @@ hlotag installed without --editable.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import filecmp
 import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,16 +134,26 @@ def prepare() -> None:
     (site.parent / "jax_plugins").symlink_to(ROOT / "python" / "jax_plugins")
 
 
+def run(command: Sequence[str | Path], environment: dict[str, str], timeout: float) -> bool:
+    """Whether a command succeeds in time. Ends all that it started: a bug may be a loop without an end, in a child of a child."""
+    quiet = subprocess.DEVNULL
+    done = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=quiet, stderr=quiet, start_new_session=True)
+    try:
+        return done.wait(timeout) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(done.pid, signal.SIGKILL)
+        done.wait()
+
+
 def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(WORK / "site")}
 
 
 def passes(*command: str | Path, timeout: float = 300) -> bool:
-    try:
-        done = subprocess.run(command, env=environment(), timeout=timeout, capture_output=True, check=False)
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+    return run(command, environment(), timeout)
 
 
 def suites_of(file: Path) -> tuple[Path, ...]:

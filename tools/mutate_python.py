@@ -29,6 +29,7 @@ from typing import NamedTuple
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.provider import OperatorProvider
+from mutate import run
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "hlotag"
@@ -154,11 +155,7 @@ def survives(tests: Iterable[str]) -> bool:
     """Whether these tests pass with the copy as it is."""
     files = [ROOT / "tests" / name for name in tests]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *files]
-    try:
-        done = subprocess.run(command, cwd=ROOT, env=environment(), timeout=TIMEOUT, capture_output=True, check=False)
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+    return run(command, environment(), TIMEOUT)
 
 
 def chosen(files: list[str]) -> Iterator[Mutant]:
