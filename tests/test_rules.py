@@ -18,7 +18,7 @@ from jax.experimental import checkify, pallas
 import hlotag
 from hlotag import Rule, _compat
 from hlotag.passes.rules import attach
-from hlotag.tagging.matching import RuleSet
+from hlotag.tagging.matching import Path, RuleSet
 from hlotag.tagging.walk import Walk
 from modules import ops_of
 
@@ -164,6 +164,20 @@ def test_the_deeper_match_wins_in_any_order_without_a_warning(order):
     for pair in pairs:
         with warnings.catch_warnings(action="error"):
             assert tags([pair[n] for n in order], f) == [("sine", "inner"), ("multiply", "outer")]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("field", [{"scope": "first"}, {"function": "main"}])
+def test_a_rule_without_a_field_is_around_the_first_match(field, order):
+    pair = Rule({"k": "around"}, op="*"), Rule({"k": "own"}, **field)
+    with warnings.catch_warnings(action="error"):
+        assert tags([pair[n] for n in order], jax.named_scope("first")(jnp.sin)) == [("sine", "own")]
+
+
+def test_a_rule_without_a_caller_is_around_the_first_line():
+    rules = RuleSet((Rule({"k": "own"}, caller="main.py"), Rule({"k": "around"}, op="*")))
+    path = rules.enter_line(Path(), [("main.py", 3, 1)])
+    assert [applied.index for applied in rules.find_applied(path)] == [1, 0]
 
 
 def test_function_is_a_block_around_its_body():

@@ -92,7 +92,7 @@ def _bugs(samples: list[dict[str, Any]]) -> str:
     """The section about the samples of bugs, with the ones that no test notices."""
     rows, survivors = [], []
     for sample in samples:
-        missed = len(sample.get("survivor", ()))
+        missed = sum(each.get("count", 1) for each in sample.get("survivor", ()))
         share = f"{missed} ({100 * missed / sample['tried']:.0f}%)"
         counts = f"{sample['tried']} | {sample['missed_at_first']} | {share}"
         rows.append(f"| {sample['what']} | {counts} | {sample['date']} | `{sample['command']}` |")
