@@ -107,9 +107,7 @@ def main():
         print(f"  {audit.counts[state]:5} {state}: {state.meaning}")
     eliminated = [tag.op.name.rpartition(".")[2] for tag in audit.in_state(hlotag.audits.TagState.ELIMINATED)]
     always = sum(name in {"constant", "broadcast_in_dim", "iota"} for name in eliminated)
-    print(
-        f"Of the {len(eliminated)} eliminated, {always} are constants and broadcasts, which XLA always folds into their users."
-    )
+    print(f"Of the {len(eliminated)} eliminated, {always} are constants and broadcasts, which XLA always folds into their users.")
     tagged.to_html(out / "report.html")
     print(f"\nThe page for a browser: {out}/report.html")
     print("Next: docs/tutorial.md; docs/rules.md tags a model without editing it; docs/keys.md lists what XLA's compilers read.")

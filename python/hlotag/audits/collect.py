@@ -339,7 +339,11 @@ def compile_and_audit(
         instruction_count=len(made.module),
         hlo_stage=made.record is not None,
         memory=in_memory,
-        **about._asdict() | {"notes": [*notes, *why, *about.notes]},
+        dropped=about.dropped,
+        reports=about.reports,
+        is_off=about.is_off,
+        source_root=about.source_root,
+        notes=[*notes, *why, *about.notes],
     )
     return audit, made.executable
 
