@@ -78,7 +78,7 @@ def main() -> None:
     options = parser.parse_args()
     hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
     for key in ("k", "d", "t"):
-        hlotag.register_key(key, compiler=True)  # GPU's compiler does not get other keys.
+        hlotag.register_key(key, compiler=True)  # XLA sees no other keys of people.
     print(f"{options.kind}, jax {jax.__version__}")
     heads = ["tags", *(state.value for state in STATES), "heavy wrong"]
     print(f"{'program':<14}{'HLO':>4}" + "".join(f"{head:>{_width(head)}}" for head in heads))
