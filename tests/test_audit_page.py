@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of an audit, in a headless Chromium."""
 
+import dataclasses
 import json
 import re
 from collections import Counter
@@ -321,7 +322,7 @@ def test_can_be_read_on_a_phone(chromium, tmp_path, scheme):
 
 def test_hostile_texts_do_nothing(chromium, tmp_path):
     audit = made_up(60, texts=HOSTILE)
-    audit.name = HOSTILE[0]
+    audit = dataclasses.replace(audit, name=HOSTILE[0])
     show(chromium, tmp_path / "a.html", audit)
     title = chromium.title
     chromium.execute_script("document.querySelectorAll('.tag summary').forEach((row) => row.click())")

@@ -23,7 +23,8 @@ for version in 3.11 3.12 3.13; do
   step "Python $version: install" make --no-print-directory ".venv/$version/.installed" || continue
   newest=$version
   case $version in
-    3.11) selection=(-k "not test_code_of_page") ;; # Pages show what the newest jax does.
+    # Pages show what the newest jax does, and what compares programs runs for minutes and is the same for each.
+    3.11) selection=(-k "not (test_code_of_page or test_known_answers_of_a_command or test_comparison_examples)") ;;
     3.12) if [[ ${QUICK:-} == passed ]]; then selection=(-m slow); else selection=(); fi ;;
     3.13) selection=(-m "not slow") ;; # It has the jax of 3.12, and slow tests are about jax.
   esac
