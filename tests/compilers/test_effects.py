@@ -240,7 +240,7 @@ def test_products_that_the_compiler_merges(compilers):
         opcodes = {name.partition(".")[0] for tag in products for name in tag.op.instructions}
         assert opcodes == {"dot"}
         assert sorted((tag.value, str(tag.state)) for tag in products) == [
-            *(("gate", "restored"), ("gate", "restored"), ("up", "lost"), ("up", "lost"))
+            *(("gate", "kept"), ("gate", "kept"), ("up", "lost"), ("up", "lost"))
         ]
 
 
