@@ -20,12 +20,12 @@ from hlotag import _compat
 from hlotag.audits import Audit, TagState, program
 from hlotag.audits.collect import audit_module
 from hlotag.audits.joined import Joined
-from hlotag.audits.model import Op
 from hlotag.audits.states import Computing, States
 from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.mlir.modules import parse_module
+from hlotag.results.tags import Op
 from programs import B, W, X, mlp
 
 
@@ -273,7 +273,7 @@ def sample() -> Audit:
 
 
 def test_json_is_as_described(sample):
-    schema = json.loads(resources.files("hlotag.audits").joinpath("schema.json").read_text())
+    schema = json.loads(resources.files("hlotag.reports").joinpath("audit_schema.json").read_text())
     document = json.loads(sample.to_json())
     jsonschema.validate(document, schema)
     assert document["schema"] == "hlotag.audit/9"

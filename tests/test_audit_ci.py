@@ -11,10 +11,10 @@ import pytest
 
 import hlotag
 from hlotag.audits import Audit, TagState, Verdict, baseline
-from hlotag.audits.model import Effect
-from hlotag.audits.render import as_json, sarif
 from hlotag.cli import main
 from hlotag.errors import Diagnostic
+from hlotag.reports import audit_json, sarif
+from hlotag.results.tags import Effect
 from test_audit_report import ops_of
 
 PROGRAM = """
@@ -195,7 +195,7 @@ def test_the_command_says_what_got_worse_and_fails(program, tmp_path, audited):
     assert place["region"]["startLine"] in {op["line"] for op in document["ops"]} - {1}
 
 
-AUDIT = f'{{"schema": "{as_json.SCHEMA}"'
+AUDIT = f'{{"schema": "{audit_json.SCHEMA}"'
 
 
 @pytest.mark.parametrize(

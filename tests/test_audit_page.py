@@ -20,9 +20,9 @@ from audits import made_up
 from browser import browser
 from hlotag._util import notebook
 from hlotag.audits import TagState
-from hlotag.audits.buffers import Buffer, Life, Memory
-from hlotag.audits.model import Instruction
-from hlotag.audits.render import page
+from hlotag.reports import audit_page
+from hlotag.results.buffers import Buffer, Life, Memory
+from hlotag.results.tags import Instruction
 
 pytestmark = pytest.mark.slow
 
@@ -334,7 +334,7 @@ def test_hostile_texts_do_nothing(chromium, tmp_path):
 
 
 def test_page_is_whole_and_forbids_connections():
-    html = page.html(made_up(20))
+    html = audit_page.html(made_up(20))
     assert "default-src 'none'" in html
     assert not re.search(r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//", html)
 

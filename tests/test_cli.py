@@ -18,10 +18,10 @@ import pytest
 import shtab
 
 import hlotag
-from hlotag.audits.model import TagState
 from hlotag.cli import main, opt_main, terminal
 from hlotag.cli.commands import parser
 from hlotag.passes.rules import attach
+from hlotag.results.tags import TagState
 
 MODULE = """\
 func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {

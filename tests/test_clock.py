@@ -14,11 +14,11 @@ from jax.sharding import PartitionSpec as P
 import hlotag
 import traces
 from hlotag import _compat
-from hlotag.audits.model import Instruction, Op
 from hlotag.hlo import HloModule
 from hlotag.profiles import trace
 from hlotag.profiles.dependences import find_readers
 from hlotag.profiles.join import profile_of
+from hlotag.results.tags import Instruction, Op
 from test_profile_trace import MS, program_of, step, thunk
 from time_truth import exposed, parse
 

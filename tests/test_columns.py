@@ -4,7 +4,7 @@
 import io
 
 from hlotag._util.columns import columns
-from hlotag.audits.render.table import fit_rows, plain_text
+from hlotag.reports.audit_table import fit_rows, plain_text
 
 LIMITS = {"name": 16, "bytes": 9, "source": 14}
 ROWS = [("n" * 40, "8.0 MiB", "s" * 40), ("m", "12.0 GiB", "t")]

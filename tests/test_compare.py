@@ -17,16 +17,16 @@ import pytest
 
 import hlotag
 from hlotag import ArgumentError, HlotagError, Rule
-from hlotag.audits.grouping import Grouping
 from hlotag.comparisons import Comparison, Trend, Variant, grid
 from hlotag.comparisons.launches import confirm
-from hlotag.comparisons.model import Amount
 from hlotag.comparisons.results import compare_results, write_results
 from hlotag.comparisons.subjects import Prepared
 from hlotag.comparisons.timing import compare_pairs, join_launches
 from hlotag.comparisons.turns import Turns
 from hlotag.profiles import Profile, Row
 from hlotag.profiles.record import Runner
+from hlotag.results.compared import Amount
+from hlotag.results.grouping import Grouping
 
 X = np.full((64, 64), 0.01, np.float32)
 

@@ -15,7 +15,7 @@ import pytest
 import known_variants
 from hlotag.cli import main
 from hlotag.comparisons import Comparison, Trend
-from hlotag.comparisons.table import as_text
+from hlotag.reports.comparison_table import as_text
 
 PROGRAMS = """
 import os

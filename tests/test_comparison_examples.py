@@ -5,7 +5,7 @@ import jax
 import pytest
 
 from comparison_examples import ROOT, commands_of, growths, run_example
-from hlotag.audits.model import Verdict
+from hlotag.results.tags import Verdict
 
 pytestmark = pytest.mark.slow
 

@@ -14,10 +14,10 @@ from hlotag import _compat
 from hlotag.audits import Audit, Effect, TagState, Verdict, effects
 from hlotag.audits.dumps import of_modules
 from hlotag.audits.effects.schedule import Member, Schedule
-from hlotag.audits.model import Op
 from hlotag.cli import main
 from hlotag.cli.condition import Condition
 from hlotag.hlo import HloModule
+from hlotag.results.tags import Op
 from programs import W, X
 
 F32 = "f32[8,8]{1,0}"

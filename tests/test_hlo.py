@@ -16,9 +16,9 @@ from hlo_programs import PROGRAMS, compiled_instructions, is_xlas_own, program
 from hlotag import _compat, errors
 from hlotag.hlo import HloModule, Origins, proto
 from hlotag.hlo.inserted import InsertedRules
-from hlotag.hlo.late import Late
 from hlotag.hlo.origins import place_of
 from hlotag.hlo.restore import Rules, restore
+from hlotag.lowering.late import Late
 from hlotag.mlir import modules
 from hlotag.tagging.rules import Rule
 from programs import B, W, X, mlp

@@ -22,7 +22,7 @@ from hlotag.cli import main
 from hlotag.hlo import HloModule
 from hlotag.hlo.traffic import measure_traffic
 from hlotag.profiles import Limits, Profile, Row, limits
-from hlotag.profiles.table import as_text
+from hlotag.reports.profile_table import as_text
 
 N, TRIPS = 512, 8
 PRODUCT = 2 * N**3  # flops

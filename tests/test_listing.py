@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import pytest
 
 import hlotag
-from hlotag.audits.listing import list_instructions
 from hlotag.cli.commands import main
+from hlotag.results.listing import list_instructions
 
 X = jnp.ones((64, 64))
 # What computes and moves nothing, and has no event.

@@ -12,8 +12,8 @@ import pytest
 from jax import lax
 
 import hlotag
-from hlotag.audits.render import memory
-from hlotag.audits.render.table import plain_text
+from hlotag.reports import memory
+from hlotag.reports.audit_table import plain_text
 
 LAYERS, ROWS, WIDTH = 8, 2048, 32
 NARROW = ROWS * WIDTH * 4  # bytes of a layer's input, which its first product keeps

@@ -15,7 +15,7 @@ from hlotag.audits import Audit, Instruction, Tag, TagState
 from hlotag.cli import main
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.profiles import Profile, Row
-from hlotag.profiles.model import in_words
+from hlotag.results.times import in_words
 from test_profile_trace import PROGRAM, host, step, thunk
 
 STEP = """\

@@ -13,10 +13,10 @@ from jax.sharding import PartitionSpec as P
 
 import hlotag
 import traces
-from hlotag.audits.model import Instruction, Op
 from hlotag.profiles import Profile, trace
 from hlotag.profiles.dependences import Independence
 from hlotag.profiles.join import profile_of
+from hlotag.results.tags import Instruction, Op
 from test_profile_trace import MS, host, profiled, program_of, step, thunk
 
 # Layer 0 computes, and has a sum that XLA inserted for its product; layer 1 gathers, by an asynchronous pair.

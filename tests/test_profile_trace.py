@@ -9,10 +9,11 @@ import pytest
 import traces
 from hlotag import ArgumentError, ParseError
 from hlotag.audits.audit import Audit
-from hlotag.audits.model import Instruction, Op, Tag, TagState
-from hlotag.profiles import Profile, perfetto, trace
+from hlotag.profiles import Profile, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
+from hlotag.reports import timeline
+from hlotag.results.tags import Instruction, Op, Tag, TagState
 
 MS = 1_000_000
 
@@ -337,10 +338,10 @@ def test_what_is_no_trace_of_the_program_is_an_error(tmp_path, content, message)
         trace.read(trace.find(tmp_path), "jit_step")
 
 
-def timeline(tmp_path: Path, planes: traces.Planes) -> dict[str, list[dict[str, Any]]]:
+def written_timeline(tmp_path: Path, planes: traces.Planes) -> dict[str, list[dict[str, Any]]]:
     """By track, its slices."""
     devices = trace.read(traces.write(tmp_path, planes), "jit_step")
-    written = perfetto.events(PROGRAM, devices)
+    written = timeline.events(PROGRAM, devices)
     names = {event["tid"]: event["args"]["name"] for event in written if event["name"] == "thread_name"}
     return {names[tid]: [e for e in written if e["ph"] == "X" and e["tid"] == tid] for tid in names}
 
@@ -380,7 +381,7 @@ TIMELINES = {
 @pytest.mark.parametrize("case", TIMELINES)
 def test_slices_of_a_timeline_hide_no_other_work(case, tmp_path):
     first, second, expected = TIMELINES[case]
-    tracks = timeline(tmp_path, host(step(0, 0, 10), step(1, 10, 10), *first, second=second))
+    tracks = written_timeline(tmp_path, host(step(0, 0, 10), step(1, 10, 10), *first, second=second))
     layers = [spans(slices) for name, slices in tracks.items() if name.startswith("layer")]
     assert layers == [[(f"layer={value} forward", start, end) for value, start, end in track] for track in expected]
     assert spans(tracks["steps"])[0] == ("step 0", 0, 10)
@@ -388,7 +389,7 @@ def test_slices_of_a_timeline_hide_no_other_work(case, tmp_path):
 
 def test_a_timeline_has_tracks_with_arguments(tmp_path):
     events = [thunk("dot.1", 0, 2), thunk("fusion.1", 2, 1), thunk("dot.2", 4, 2), thunk("copy.1", 6, 1), thunk("dot.2", 7, 1)]
-    tracks = timeline(tmp_path, host(step(0, 0, 10), *events))
+    tracks = written_timeline(tmp_path, host(step(0, 0, 10), *events))
     assert list(tracks) == ["steps", "instructions", "layer", "block"]
     assert [each["name"] for each in tracks["instructions"]] == ["dot.1", "fusion.1", "dot.2", "copy.1", "dot.2"]
     about = {"operation": "dot_general", "phase": "forward", "scope": "a/b/c", "line": "/m.py:3"}

@@ -18,13 +18,14 @@ import hlotag
 import traces
 from hlotag import _compat
 from hlotag.audits.audit import Audit
-from hlotag.audits.model import Instruction, Op, Tag, TagState
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
 from hlotag.hlo.partners import find_partners
-from hlotag.profiles import Profile, table
+from hlotag.profiles import Profile
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
+from hlotag.reports import profile_table
+from hlotag.results.tags import Instruction, Op, Tag, TagState
 from test_profile_trace import step, thunk
 
 ADD = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n"
@@ -160,7 +161,7 @@ def test_waiting_is_that_of_a_count_by_hand(case, tmp_path):
 
 def test_waiting_is_in_table_page_and_json(tmp_path):
     found = profiled(tmp_path, "{}", *SERIAL)
-    narrow, wide = (table.as_text(found, width) for width in (80, 160))
+    narrow, wide = (profile_table.as_text(found, width) for width in (80, 160))
     rows = [next(line for line in text.splitlines() if line.startswith("sum")).split() for text in (narrow, wide)]
     shown = ["5.50", "1.00", "7.00", "4.50", "5.50", "CPU:0"]  # Mean, least, most, waiting, exposed, slowest.
     assert [[cell for cell in row if cell in shown] for row in rows] == [["5.50", "4.50", "5.50", "CPU:0"], shown]

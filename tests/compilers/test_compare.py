@@ -8,8 +8,8 @@ from key_probes import PLATFORM
 
 import hlotag
 from comparison_examples import ROOT, commands_of, growths, run_example
-from hlotag.audits.model import Verdict
 from hlotag.comparisons import Trend
+from hlotag.results.tags import Verdict
 
 SIZE = 256
 

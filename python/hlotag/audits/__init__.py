@@ -2,9 +2,9 @@
 """The types of `hlotag.audit`, which says what became of every tag of a program."""
 
 from hlotag.audits.audit import Audit
-from hlotag.audits.costs import Cost
-from hlotag.audits.model import Effect, Instruction, Op, Origin, Tag, TagState, Verdict
-from hlotag.audits.report import Problem, Report
+from hlotag.results.costs import Cost
+from hlotag.results.report import Problem, Report
+from hlotag.results.tags import Effect, Instruction, Op, Origin, Tag, TagState, Verdict
 
 __all__ = [
     "Audit",

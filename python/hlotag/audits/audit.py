@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from hlotag._text import printable
 from hlotag._util.files import write_atomically
 from hlotag._util.notebook import PageMixin
-from hlotag.audits.buffers import Memory
-from hlotag.audits.costs import Cost, sum_costs
-from hlotag.audits.grouping import Grouping, list_keys, make_reader, read_values, title_of
-from hlotag.audits.model import RANK, Effect, Instruction, Op, Tag, TagState
-from hlotag.audits.render import as_json, page, table
-from hlotag.audits.report import Report, make_report
-from hlotag.audits.savings import Saving, find_savings
 from hlotag.errors import Diagnostic
+from hlotag.reports import audit_json, audit_page, audit_table
+from hlotag.results.buffers import Memory
+from hlotag.results.costs import Cost, sum_costs
+from hlotag.results.grouping import Grouping, list_keys, make_reader, read_values, title_of
+from hlotag.results.report import Report, make_report
+from hlotag.results.savings import Saving, find_savings
+from hlotag.results.tags import RANK, Effect, Instruction, Op, Tag, TagState
 from hlotag.tagging.tags import Dropped
 
 if TYPE_CHECKING:
@@ -138,10 +138,10 @@ class Audit(PageMixin):
         Returns:
             Text without colours; `rich.print(audit)` prints it with colours.
         """
-        return table.as_text(self, width)
+        return audit_table.as_text(self, width)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The whole audit as JSON in the format of `hlotag/audits/schema.json`.
+        """The whole audit as JSON in the format of `hlotag/reports/audit_schema.json`.
 
         Args:
             indent: As for `json.dumps`.
@@ -149,7 +149,7 @@ class Audit(PageMixin):
         Returns:
             The JSON text.
         """
-        return as_json.dumps(self, indent=indent)
+        return audit_json.dumps(self, indent=indent)
 
     @classmethod
     def from_json(cls, text: str, filename: str = "the audit") -> Audit:
@@ -165,7 +165,7 @@ class Audit(PageMixin):
         Raises:
             ParseError: The text is something else.
         """
-        return cls(**as_json.loads(text, filename))
+        return cls(**audit_json.loads(text, filename))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Writes the report as one self-contained HTML page, with every tag.
@@ -180,11 +180,11 @@ class Audit(PageMixin):
 
     @property
     def _page(self) -> str:
-        return page.html(self)
+        return audit_page.html(self)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """What `rich.print` shows."""
-        yield table.renderable(self, options.max_width)
+        yield audit_table.renderable(self, options.max_width)
 
     def __str__(self) -> str:
         """The summary."""

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from hlotag._text import list_some
 from hlotag.audits.audit import Audit
-from hlotag.audits.model import Tag, TagState
-from hlotag.audits.report import Problem
+from hlotag.results.report import Problem
+from hlotag.results.tags import Tag, TagState
 
 FEWER = "fewer"
 """The kind of a problem: fewer operations have a tag."""

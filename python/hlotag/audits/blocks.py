@@ -18,10 +18,10 @@ from hlotag.audits import program
 from hlotag.audits.audit import Audit
 from hlotag.audits.collect import About, compile_and_audit, prepared, recording
 from hlotag.audits.compilations import Compilation, Compilations, Entry, list_arguments, name_of
-from hlotag.audits.render.index import write_index
 from hlotag.errors import HlotagError
 from hlotag.lowering import hlo_stage, staging
 from hlotag.mlir.modules import to_bytecode
+from hlotag.reports.index import write_index
 from hlotag.tagging import tags
 from hlotag.tagging.state import active
 

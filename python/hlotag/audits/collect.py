@@ -25,7 +25,6 @@ from hlotag.audits.audit import Audit
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.joined import Joined, find_renamed
 from hlotag.audits.memory import read_memory
-from hlotag.audits.model import Effect, Tag, TagState
 from hlotag.audits.states import MERGER, TAKERS, Computing, History, States, no_collection
 from hlotag.audits.unknown import note_unknown_work
 from hlotag.errors import ArgumentError, ParseError
@@ -38,6 +37,7 @@ from hlotag.lowering.staging import under
 from hlotag.mlir.modules import BYTECODE_MAGIC, copy_of, parse_module, to_bytecode
 from hlotag.passes.jax_artifacts import module_to_compile
 from hlotag.passes.pipeline import kept_reports, pipeline_text, quote, run_or_raise
+from hlotag.results.tags import Effect, Tag, TagState
 from hlotag.tagging import keys, state, tags
 from hlotag.tagging.state import active, unique
 from hlotag.tagging.tags import Dropped

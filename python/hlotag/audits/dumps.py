@@ -13,13 +13,10 @@ from hlotag._text import count, list_some
 from hlotag._util.progress import step, track
 from hlotag.audits import effects
 from hlotag.audits.audit import Audit
-from hlotag.audits.buffers import Memory
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.instructions import Instructions, Lineage
 from hlotag.audits.joined import Joined, Named
 from hlotag.audits.memory import BUFFERS, read_buffers
-from hlotag.audits.model import Instruction, Tag, TagState
-from hlotag.audits.report import UNSCHEDULED
 from hlotag.audits.states import History, States, no_collection
 from hlotag.audits.unknown import note_unknown_work
 from hlotag.errors import ParseError
@@ -27,6 +24,9 @@ from hlotag.hlo import HloModule
 from hlotag.hlo.join import sources
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.restore import tags_of
+from hlotag.results.buffers import Memory
+from hlotag.results.report import UNSCHEDULED
+from hlotag.results.tags import Instruction, Tag, TagState
 from hlotag.tagging import keys
 
 _FILE = re.compile(

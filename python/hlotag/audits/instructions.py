@@ -8,12 +8,12 @@ from functools import cached_property
 
 from hlotag import _core
 from hlotag.audits.flow import Flow
-from hlotag.audits.model import Op, OpTags, default_phase
 from hlotag.hlo.join import program_of
 from hlotag.hlo.module import Computation, HloModule, Instruction
 from hlotag.hlo.opcodes import MOVES, Kind, kind_of, may_be
 from hlotag.hlo.origins import place_of, without_numbers
 from hlotag.hlo.restore import tags_of
+from hlotag.results.tags import Op, OpTags, default_phase
 
 # Limit of call paths recorded for one computation.
 _MAX_PATHS = 64

@@ -7,14 +7,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlotag._util.groups import group
-from hlotag.audits import model
-from hlotag.audits.model import Op, default_phase
 from hlotag.hlo import HloModule
 from hlotag.hlo.collectives import Collective, find_starts, read_collective
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, collective_of, kind_of
 from hlotag.hlo.origins import place_of
 from hlotag.hlo.work import Caller, Roles, find_callers, find_roles, measure
+from hlotag.results import tags
+from hlotag.results.tags import Op, default_phase
 
 Named = Mapping[Instruction, tuple[int, ...]]
 """By instruction of a module, operations."""
@@ -83,7 +83,7 @@ class Joined:
             return fusion.entries.get(key)
         return found
 
-    def instructions(self, ops: Sequence[Op]) -> list[model.Instruction]:
+    def instructions(self, ops: Sequence[Op]) -> list[tags.Instruction]:
         """The instructions that came from operations, and what else runs, in the order in which they first run.
 
         Fusions are left out: what is in a fusion says what it computes, unless XLA made all of it.
@@ -105,7 +105,7 @@ class Joined:
         around = {number: (fusions[number].name if number in fusions else "", caller) for number, caller in callers.items()}
         outside = "", Caller()
 
-        def instruction(i: Instruction, running: Instruction) -> model.Instruction:
+        def instruction(i: Instruction, running: Instruction) -> tags.Instruction:
             fusion, caller = around.get(running.computation.id, outside)
             place = self._place_of(i, joined.get(i, ()), ops, default)
             flops, size, effort = work[running]
@@ -115,7 +115,7 @@ class Joined:
                 exchanges = exchanges._replace(start=starts[running.name])
             done = flops, size, effort, caller.runs, caller.name
             around_it = caller.most_runs, caller.under
-            made = model.Instruction(running.name, i.opcode, fusion, *doing, *place, *done, *exchanges, *around_it)
+            made = tags.Instruction(running.name, i.opcode, fusion, *doing, *place, *done, *exchanges, *around_it)
             return self._with_places(i, made)
 
         if self.last:
@@ -144,7 +144,7 @@ class Joined:
             scope, phase = scope if is_own and i.op_name else of_first[0], phase or of_first[1]
         return scope, phase or default
 
-    def _with_places(self, i: Instruction, made: model.Instruction) -> model.Instruction:
+    def _with_places(self, i: Instruction, made: tags.Instruction) -> tags.Instruction:
         """The instruction with the places of its owners, if these are not all its own."""
         places = [self.place_in(i, owner) for owner in made.owners] if len(made.owners) > 1 else []
         if all(place == (made.scope, made.phase) for place in places):

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hlotag._util.groups import group
-from hlotag.audits.buffers import Buffer, Life, Memory
 from hlotag.audits.makers import Made, Makers
-from hlotag.audits.model import Instruction
 from hlotag.hlo import HloModule
 from hlotag.hlo import module as hlo
 from hlotag.hlo.opcodes import MOVES
 from hlotag.hlo.shapes import text_of
 from hlotag.hlo.uses import Value, find_uses
+from hlotag.results.buffers import ADDED, ARGUMENTS, CONSTANTS, OUTPUTS, UNUSED, Buffer, Life, Memory
+from hlotag.results.tags import Instruction
 
 BUFFERS = "-buffer-assignment.txt"  # the end of the names of files
 _ALLOCATION = re.compile(r"^allocation (\d+): size (\d+)(?:, color (\d+))?(?:, page \d+)?(, .*|:)$")
@@ -35,15 +35,6 @@ _DEVICE, _HOST = 0, 5
 _MOVES = MOVES | {"dynamic-slice", "dynamic-update-slice", "slice"}
 # Of what is reserved, the least part of a value whose life is listed.
 _LEAST_LIFE = 0.001
-
-ARGUMENTS, OUTPUTS, CONSTANTS, ADDED, UNUSED = "arguments", "outputs", "constants", "added by XLA", "unused at the peak"
-MEANINGS = {
-    ARGUMENTS: "The program's arguments; outputs that donated ones become are in these.",
-    OUTPUTS: "The program's results.",
-    CONSTANTS: "Constants of the program.",
-    ADDED: "Values that XLA added, such as copies.",
-    UNUSED: "What XLA reserves and nothing occupies at the peak: gaps, and what other moments need.",
-}
 
 
 class _Value(NamedTuple):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from hlotag._util.groups import group
 from hlotag.audits.joined import Joined, Named, Place
-from hlotag.audits.model import Op, OpTags, Origin, default_phase
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.inserted import InsertedRules, find_inserted
@@ -20,6 +19,7 @@ from hlotag.hlo.opcodes import MOVES, RELABELLING, Kind, kind_of, opcode_of
 from hlotag.hlo.origins import RECORDS, Origins, place_of, walk
 from hlotag.hlo.restore import tags_of
 from hlotag.mlir.modules import SOURCE_NAME, type_in_hlo, undecodable_name
+from hlotag.results.tags import Op, OpTags, Origin, default_phase
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir

@@ -15,14 +15,13 @@ from contextlib import contextmanager
 
 from hlotag._util.groups import group
 from hlotag.audits.joined import Joined
-from hlotag.audits.model import Op, OpTags, Tag, TagState, sum_work
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, Role, kind_of, may_be, opcode_of, role_of
 from hlotag.hlo.work import is_glue_call
+from hlotag.results.tags import CONVERSION, Op, OpTags, Tag, TagState, sum_work
 from hlotag.tagging import keys
 
 # The `by` of what XLA's first module lacks already.
-CONVERSION = "conversion to HLO"
 # These passes schedule groups, run products inside collectives, run calls on their own streams or on the host, and move values
 # between memories. Their output lacks the key.
 TAKERS = (

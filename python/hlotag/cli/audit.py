@@ -18,8 +18,8 @@ from hlotag.errors import HlotagError
 
 if TYPE_CHECKING:  # An audit imports JAX, which takes a second. Other commands do not need JAX.
     from hlotag.audits.audit import Audit
-    from hlotag.audits.report import Problem
     from hlotag.cli.condition import Condition
+    from hlotag.results.report import Problem
 
 _GRAMMAR = """\
 conditions of --fail-if:
@@ -140,8 +140,8 @@ def _size(text: str) -> tuple[str, int]:
 def _run(args: argparse.Namespace) -> int:
     from hlotag.audits import baseline
     from hlotag.audits.audit import read_audit
-    from hlotag.audits.render import table
     from hlotag.cli.condition import Condition
+    from hlotag.reports import audit_table
 
     conditions = [Condition.parse(text) for text in args.fail_if]
     if args.json == args.sarif == "-":
@@ -160,23 +160,23 @@ def _run(args: argparse.Namespace) -> int:
     if worse:
         status = 1
         print(f"hlotag audit: worse than {args.baseline}: {count(len(worse), 'problem')}", file=sys.stderr)
-        terminal.console(stderr=True).print(*table.problems(worse), sep="\n")
+        terminal.console(stderr=True).print(*audit_table.problems(worse), sep="\n")
     return status
 
 
 def _print(args: argparse.Namespace, audit: Audit) -> None:
     """Prints the report, and what the flags ask for."""
-    from hlotag.audits.listing import list_instructions
-    from hlotag.audits.render import memory, table, work
+    from hlotag.reports import audit_table, memory, work
+    from hlotag.results.listing import list_instructions
 
     console = terminal.console()
     console.print(audit)
     if args.tags:
-        console.print(table.tags_table(audit))
+        console.print(audit_table.tags_table(audit))
     if args.untagged:
-        console.print(table.make_untagged_table(audit))
+        console.print(audit_table.make_untagged_table(audit))
     if args.instructions is not None:
-        console.print(table.listing_table(list_instructions(audit, args.instructions, args.order)))
+        console.print(audit_table.listing_table(list_instructions(audit, args.instructions, args.order)))
     if args.work is not None:
         console.print(work.renderable(audit, _groups(audit, args.work)))
     if args.memory is not None:
@@ -196,13 +196,13 @@ def _groups(audit: Audit, text: str) -> Sequence[str | list[str]]:
 def _write_outputs(args: argparse.Namespace, audit: Audit, worse: Sequence[Problem] | None) -> None:
     """Writes the files that the flags name; `worse` are the problems that the baseline does not have."""
     from hlotag._util.files import write_atomically
-    from hlotag.audits.render import page, sarif
     from hlotag.cli import programs
+    from hlotag.reports import audit_page, sarif
 
     audited = Path(args.dump_dir or programs.file_of(args.file))
     problems = audit.report.problems if worse is None else worse
     outputs: dict[str, Callable[[str], None]] = {
-        "html": lambda path: write_atomically(path, page.html(audit, worse or ()), private=False),
+        "html": lambda path: write_atomically(path, audit_page.html(audit, worse or ()), private=False),
         "json": lambda path: terminal.write_output(path, audit.to_json(indent=1) + "\n"),
         "sarif": lambda path: terminal.write_output(path, sarif.dumps(problems, Path.cwd(), audited) + "\n"),
     }

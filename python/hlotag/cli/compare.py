@@ -20,8 +20,8 @@ from hlotag.errors import HlotagError
 
 if TYPE_CHECKING:  # A comparison imports JAX, which takes a second. Other commands do not need JAX.
     from hlotag.cli.processes import Spec
-    from hlotag.comparisons.model import Outcome
-    from hlotag.comparisons.views import Comparison
+    from hlotag.comparisons.comparison import Comparison
+    from hlotag.results.compared import Outcome
 
 _EXAMPLES = """\
 variants are the programs, each with each choice of rules. The first one is what the others are compared with.
@@ -126,8 +126,8 @@ def _check_condition(text: str) -> str:
 
 
 def _holds(text: str, outcome: Outcome) -> bool:
-    from hlotag.audits.model import Verdict
-    from hlotag.comparisons.model import EQUAL, TIME, Trend
+    from hlotag.results.compared import EQUAL, TIME, Trend
+    from hlotag.results.tags import Verdict
 
     if found := _MEASURE.fullmatch(text):
         amount = outcome.program.amount(found[1])
@@ -170,15 +170,15 @@ def _read_saved(file: str) -> Any:
 
 def _compare_programs(args: argparse.Namespace) -> Comparison:
     from hlotag.cli import processes, programs
-    from hlotag.comparisons import as_json
     from hlotag.comparisons.run import compare_subjects
+    from hlotag.reports import comparison_json
 
     specs = list(_specs(args))
     if len(specs) < 2:
         raise HlotagError("a comparison needs two variants: name another program, --rules, --option or --grid")
     known: dict[str, Outcome] = {}
     if args.resume and Path(args.resume).exists():
-        before = as_json.loads(Path(args.resume).read_text(encoding="utf-8"), args.resume)
+        before = comparison_json.loads(Path(args.resume).read_text(encoding="utf-8"), args.resume)
         if before.base.name != specs[0].name:
             raise HlotagError(f"--resume {args.resume}: its first variant is {before.base.name!r}, and now {specs[0].name!r}")
         known = {each.name: each for each in before.outcomes}

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 
 from hlotag._text import printable
 from hlotag.audits.audit import Audit
-from hlotag.audits.model import Tag, TagState, Verdict
 from hlotag.errors import HlotagError
+from hlotag.results.tags import Tag, TagState, Verdict
 
 # By condition, the verdict that it looks for.
 _VERDICTS = {"effect": Verdict.REFUSED, "no-difference": Verdict.SAME}

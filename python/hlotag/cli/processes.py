@@ -26,8 +26,8 @@ from hlotag.comparisons.variants import Variant
 from hlotag.errors import HlotagError
 
 if TYPE_CHECKING:
-    from hlotag.audits.grouping import Grouping
     from hlotag.profiles.profile import Profile
+    from hlotag.results.grouping import Grouping
 
 # What XLA writes when it aborts: `F1128 16:20:01.123456 12345 file.cc:12] Check failed: ...`.
 _FATAL = re.compile(r"^F\d{4} [\d:.]+ +\d+ (.*)$", re.MULTILINE)
@@ -209,8 +209,7 @@ def _serve(spec: Spec) -> int:
 
 
 def _do(subject: Here, what: str, arguments: dict[str, Any]) -> Any:
-    from hlotag.audits.render import as_json as audit_json
-    from hlotag.profiles import as_json as profile_json
+    from hlotag.reports import audit_json, profile_json
 
     if what == "prepare":
         found = subject.prepare(Path(arguments["results"]), effects=arguments["effects"])

@@ -97,9 +97,9 @@ def _run(args: argparse.Namespace) -> int:
 
 def _report_slower(profile: Profile, before: Profile, baseline: str) -> int:
     """Prints what is slower or faster than in the baseline. Returns the exit status."""
-    from hlotag.comparisons.model import TIME, Trend
     from hlotag.comparisons.run import VISIBLE
     from hlotag.comparisons.saved import compare_profiles
+    from hlotag.results.compared import TIME, Trend
 
     found = compare_profiles("", profile, before, VISIBLE)
     words = {Trend.MORE: "slower", Trend.LESS: "faster", Trend.UNDECIDED: "undecided"}

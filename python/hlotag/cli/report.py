@@ -88,7 +88,7 @@ def _answer(found: Audit | Profile) -> Iterator[str]:
     import textwrap
 
     from hlotag.audits.audit import Audit
-    from hlotag.profiles.model import in_words
+    from hlotag.results.times import in_words
 
     audit: Audit | None = found if isinstance(found, Audit) else found.program and found.program.audit
     if not isinstance(found, Audit):
@@ -115,7 +115,7 @@ def _answer(found: Audit | Profile) -> Iterator[str]:
 def _of_audit(audit: Audit) -> Iterator[str]:
     import textwrap
 
-    from hlotag.audits.render import memory
+    from hlotag.reports import memory
 
     if audit.memory is not None:
         yield from textwrap.wrap(memory.sentence(audit.memory), 80)[:2]

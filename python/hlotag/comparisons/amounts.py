@@ -8,11 +8,11 @@ from itertools import zip_longest
 
 from hlotag.audits.audit import Audit
 from hlotag.audits.baseline import FEWER, worse
-from hlotag.audits.costs import Cost, sum_costs
-from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
-from hlotag.audits.report import Problem
-from hlotag.comparisons.model import MEASURES, TIME, Amount, Difference, Trend
 from hlotag.comparisons.timing import Place
+from hlotag.results.compared import MEASURES, TIME, Amount, Difference, Trend
+from hlotag.results.costs import Cost, sum_costs
+from hlotag.results.grouping import Grouping, make_reader, read_values, title_of
+from hlotag.results.report import Problem
 
 # Without time, and without memory if an audit lacks it.
 _COUNTED = MEASURES[1:]

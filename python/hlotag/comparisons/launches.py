@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hlotag._util.progress import step
-from hlotag.comparisons.model import Difference, Trend
 from hlotag.comparisons.timing import join_launches
 from hlotag.comparisons.turns import Times, Turns
+from hlotag.results.compared import Difference, Trend
 
 # In so many pairs of fresh processes a variant must be slower, too.
 _CONFIRMATIONS = 3

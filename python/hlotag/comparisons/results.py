@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlotag._text import count, list_some
-from hlotag.comparisons.model import EQUAL
+from hlotag.results.compared import EQUAL
 
 
 def write_results(results: Any, file: Path) -> None:

@@ -12,18 +12,18 @@ from typing import Any
 
 from hlotag._util.arguments import check_flag
 from hlotag._util.progress import step
-from hlotag.audits.grouping import Grouping
 from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse, order_of_row
+from hlotag.comparisons.comparison import Comparison
 from hlotag.comparisons.launches import confirm
-from hlotag.comparisons.model import TIME, Difference, Outcome
 from hlotag.comparisons.saved import compare_saved
 from hlotag.comparisons.subjects import Here, Prepared, Subject, VariantError
 from hlotag.comparisons.timing import Place
 from hlotag.comparisons.turns import Times, Turns
 from hlotag.comparisons.variants import Variant, make_variant
-from hlotag.comparisons.views import Comparison
 from hlotag.errors import ArgumentError, HlotagError
 from hlotag.profiles.record import notes_of
+from hlotag.results.compared import TIME, Difference, Outcome
+from hlotag.results.grouping import Grouping
 
 # How many variants run in turns with the first one: all are in memory.
 _TOGETHER = 4

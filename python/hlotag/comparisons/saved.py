@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hlotag.audits.audit import Audit
-from hlotag.audits.grouping import Grouping
 from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse, order_of_row
-from hlotag.comparisons.model import Difference, Outcome, Trend
+from hlotag.comparisons.comparison import Comparison
 from hlotag.comparisons.timing import compare_runs, without_light
-from hlotag.comparisons.views import Comparison
 from hlotag.errors import ArgumentError
 from hlotag.profiles.profile import Profile
+from hlotag.results.compared import Difference, Outcome, Trend
+from hlotag.results.grouping import Grouping
 
 _WHOLE = ("", "", "")
 _AT_TWO_TIMES = (

@@ -13,13 +13,13 @@ import jax
 
 from hlotag.audits.audit import Audit
 from hlotag.audits.collect import audit_and_compile
-from hlotag.audits.grouping import Grouping
 from hlotag.comparisons.results import compare_results, write_results
 from hlotag.comparisons.variants import Variant
 from hlotag.errors import HlotagError
 from hlotag.lowering.staging import under, with_rules
 from hlotag.profiles.profile import Profile
 from hlotag.profiles.record import Runner, can_run
+from hlotag.results.grouping import Grouping
 from hlotag.tagging.state import Stage
 
 

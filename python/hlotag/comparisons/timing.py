@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from hlotag.comparisons.model import TIME, Amount, Trend
+from hlotag.results.compared import TIME, Amount, Trend
 
 _Floats = NDArray[np.float64]
 Times = Sequence[float] | _Floats

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hlotag._util.progress import step
-from hlotag.audits.grouping import Grouping
-from hlotag.comparisons.model import Difference, Trend
 from hlotag.comparisons.subjects import Subject
 from hlotag.comparisons.timing import Place, compare_pairs, without_light
 from hlotag.profiles.profile import Profile
+from hlotag.results.compared import Difference, Trend
+from hlotag.results.grouping import Grouping
 
 # Steps of a round, and the seconds that they should not exceed; rounds before the first look, and growth until the next one.
 _STEPS, _ROUND_SECONDS = 5, 1.0

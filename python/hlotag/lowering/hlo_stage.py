@@ -28,11 +28,11 @@ from hlotag.errors import Diagnostic, PassError, PassFailedWarning, TagDroppedWa
 from hlotag.hlo import prepared
 from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.join import join
-from hlotag.hlo.late import Late
 from hlotag.hlo.module import HloModule
 from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules, hidden_keys, restorable, restore
-from hlotag.hlo.transformation import BEFORE_SCHEDULER, Platform, Transformations, is_named, is_numbered
+from hlotag.lowering.late import Late
+from hlotag.lowering.transformation import BEFORE_SCHEDULER, Platform, Transformations, is_named, is_numbered
 from hlotag.mlir.modules import copy_of
 from hlotag.passes.pipeline import quote, run_passes
 from hlotag.tagging import keys

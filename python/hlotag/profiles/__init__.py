@@ -2,8 +2,7 @@
 """The types of `hlotag.profile`, which says how much time the operations with each tag take."""
 
 from hlotag.profiles.blocks import Profiles
-from hlotag.profiles.limits import Limits
-from hlotag.profiles.model import Hot, Row
 from hlotag.profiles.profile import Profile
+from hlotag.results.times import Hot, Limits, Row
 
 __all__ = ["Hot", "Limits", "Profile", "Profiles", "Row"]

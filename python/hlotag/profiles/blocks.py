@@ -24,16 +24,16 @@ from hlotag._util.progress import step
 from hlotag.audits.audit import Audit
 from hlotag.audits.blocks import observing
 from hlotag.audits.compilations import Compilation, Compilations, Entry
-from hlotag.audits.grouping import Grouping
-from hlotag.audits.render.index import write_index
-from hlotag.audits.render.table import plain_text
 from hlotag.errors import ArgumentError
 from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.limits import device_kind, find_limits
-from hlotag.profiles.model import in_words
 from hlotag.profiles.profile import Profile
 from hlotag.profiles.record import notes_of, options_of, tracing
+from hlotag.reports.audit_table import plain_text
+from hlotag.reports.index import write_index
+from hlotag.results.grouping import Grouping
+from hlotag.results.times import in_words
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType

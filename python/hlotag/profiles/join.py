@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlotag._text import count, list_some
-from hlotag.audits.model import Op
-from hlotag.profiles import clock, exposure, model, trace, undivided, waiting
+from hlotag.profiles import clock, exposure, trace, undivided, waiting
 from hlotag.profiles.clock import Times
 from hlotag.profiles.dependences import Independence
-from hlotag.profiles.limits import Limits
-from hlotag.profiles.model import Hot, Row, Transfer
 from hlotag.profiles.profile import Profile
 from hlotag.profiles.program import Part, Program
 from hlotag.profiles.rates import Amounts, Meter
 from hlotag.profiles.waiting import Spread
+from hlotag.results.tags import Op
+from hlotag.results.times import GRAPHS, MEANINGS, NOTHING, OTHERS, UNDIVIDED, UNNAMED, Hot, Limits, Row, Transfer, in_words
 
 _Floats = NDArray[np.float64]
 _Groupings = Sequence[tuple[str, Callable[[Part], str]]]
@@ -31,7 +30,7 @@ _PRODUCTS = 20
 # The first steps of a trace are left out if they take this much longer than most; two at most.
 _SLOW, _MOST_WARM_UP = 1.5, 2
 _NO_TAGS = 'No operation has a tag. by="source" groups by line, by="scope:2" by named scopes.'
-_REST = {trace.OTHER: model.OTHERS, trace.GRAPH: model.GRAPHS, trace.UNNAMED: model.UNNAMED}
+_REST = {trace.OTHER: OTHERS, trace.GRAPH: GRAPHS, trace.UNNAMED: UNNAMED}
 
 
 def profile_of(
@@ -112,9 +111,9 @@ def _rows_of_rest(
         return "" if program.sure_parts(name, groupings) else _REST.get(name) or doubts.row(name)
 
     rest = _sums(times, lambda name: {(row, ""): 1.0} if (row := row_of_rest(name)) else {})
-    rest[model.NOTHING, ""] = _Sums(np.maximum(times.steps - times.wall.sum(0), 0.0))
+    rest[NOTHING, ""] = _Sums(np.maximum(times.steps - times.wall.sum(0), 0.0))
     work = meter.of_rest(row_of_rest)
-    for value in model.MEANINGS:
+    for value in MEANINGS:
         if (value, "") in rest:
             yield _with_rates(_row("", value, "", rest[value, ""], total), work.get(value), limits)
 
@@ -296,31 +295,31 @@ def _notes(profile: Profile, beside: float, devices: Sequence[trace.Device], lef
             f"{profile.split / total:.0%} of the time is in instructions that compute operations of several values. "
             "It is divided among them by their work."
         )
-    running = total - sum(row.seconds for row in profile.rest if row.value == model.NOTHING)
+    running = total - sum(row.seconds for row in profile.rest if row.value == NOTHING)
     if profile.busy > 1.02 * running:
         yield (
-            f"Several instructions ran at once: {model.in_words(profile.busy)} of work in {model.in_words(running)}. "
+            f"Several instructions ran at once: {in_words(profile.busy)} of work in {in_words(running)}. "
             "Rows have their part of the time; `busy` has the work."
         )
-    graphs = sum(row.seconds for row in profile.rest if row.value == model.GRAPHS)
+    graphs = sum(row.seconds for row in profile.rest if row.value == GRAPHS)
     if graphs >= 0.005 * total:
-        yield f"{graphs / total:.0%} of the time is in command buffers. {model.MEANINGS[model.GRAPHS]}"
+        yield f"{graphs / total:.0%} of the time is in command buffers. {MEANINGS[GRAPHS]}"
     if profile.untraced_seconds is None and total - running >= 0.3 * total and profile.devices[0].startswith("CPU"):
         yield (
             f"{1 - running / total:.0%} of the time is idle. On CPU, the profiler itself takes a moment for each "
             "instruction: hlotag.profile(step, ...) says how long a step takes without it."
         )
     if profile.untraced_seconds:
-        yield f"A step takes {model.in_words(profile.untraced_seconds)} without the profiler."
+        yield f"A step takes {in_words(profile.untraced_seconds)} without the profiler."
     if profile.limits:
         yield f"Limits of {profile.limits}."
     if len(left_out):
-        took = list_some([model.in_words(seconds) for seconds in left_out])
+        took = list_some([in_words(seconds) for seconds in left_out])
         yield f"Left out as warm-up: {count(len(left_out), 'first step')}, which took {took}."
     if beside:
-        yield f"Beside the instructions, transfers and asynchronous collectives took {model.in_words(beside)}; no row has them."
+        yield f"Beside the instructions, transfers and asynchronous collectives took {in_words(beside)}; no row has them."
     counts = {len(device.steps) for device in devices}
     if len(counts) > 1:
         yield f"The devices have {min(counts)} to {max(counts)} steps in the trace; the first {min(counts)} count."
-    if not any(row.key or row.value == model.UNDIVIDED for row in profile.rows):
+    if not any(row.key or row.value == UNDIVIDED for row in profile.rows):
         yield _NO_TAGS

@@ -7,19 +7,14 @@ import os
 import time
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from hlotag._text import rate_in_words
 from hlotag._util.progress import step
 from hlotag.errors import ParseError
+from hlotag.results.times import OTHER, Limits
 
-OTHER = "f32"
-"""The type whose limit counts for what is no product."""
-FAST = "f32-product"
-"""A product of `f32` at default precision, which may have a limit of its own."""
 MEASURE = "measure"
 """Given as limits: measure the device."""
 
@@ -27,39 +22,6 @@ _FIELDS = {"flops", "bandwidth", "source"}
 _SECONDS = 1.0  # of each of the two measurements
 _WIDTH, _WIDE = 1024, 8192  # of a measured product on CPU, and elsewhere
 _LENGTH = 1 << 25  # of a measured sum, which no cache holds
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The most that a device can do.
-
-    Attributes:
-        name: The kind of the device, as `jax.Device.device_kind` says it.
-        flops: By type of a product's operands, flops a second: "bf16", "f16", "f8", "s8", "f64"; "f32-product" for a product of
-            `f32` at default precision; "f32" for one at a higher precision, and for what is no product.
-        bandwidth: Bytes a second from and to the device's memory.
-        source: Where the figures are from.
-    """
-
-    name: str
-    flops: Mapping[str, float]
-    bandwidth: float
-    source: str = ""
-
-    def __str__(self) -> str:
-        """One line."""
-        flops = ", ".join(f"{rate_in_words(rate)}flop/s of {kind}" for kind, rate in self.flops.items())
-        return f"{self.name}: {flops}; {rate_in_words(self.bandwidth)}B/s of memory; {self.source}"
-
-    def seconds_for(self, flops: Mapping[str, float]) -> float | None:
-        """The least time for flops of several types; None if the limit of one is unknown."""
-        seconds = 0.0
-        for kind, number in flops.items():
-            limit = self.flops.get(kind) or (self.flops.get(OTHER) if kind == FAST else None)
-            if limit is None:
-                return None
-            seconds += number / limit
-        return seconds
 
 
 def device_kind(platform: str = "") -> str:

@@ -12,17 +12,17 @@ from hlotag._text import printable
 from hlotag._util.files import write_atomically
 from hlotag._util.groups import group
 from hlotag._util.notebook import PageMixin
-from hlotag.audits.breakdown import Breakdown, break_down
 from hlotag.errors import ArgumentError
-from hlotag.profiles import as_json, page, perfetto, table
-from hlotag.profiles.model import ADDED, GRAPHS, NOTHING, OTHERS, UNDIVIDED, UNNAMED, Hot, Rates, Row, Transfer, in_words
+from hlotag.reports import profile_json, profile_page, profile_table, timeline
+from hlotag.results.breakdown import Breakdown, break_down
+from hlotag.results.times import ADDED, GRAPHS, NOTHING, OTHERS, UNDIVIDED, UNNAMED, Hot, Rates, Row, Transfer, in_words
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from hlotag.profiles.limits import Limits
     from hlotag.profiles.program import Program
     from hlotag.profiles.trace import Device
+    from hlotag.results.times import Limits
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Profile(PageMixin):
         Returns:
             The JSON text, which `hlotag profile --baseline` reads.
         """
-        return as_json.dumps(self, indent=indent)
+        return profile_json.dumps(self, indent=indent)
 
     @classmethod
     def from_json(cls, text: str, filename: str = "the profile") -> Profile:
@@ -183,7 +183,7 @@ class Profile(PageMixin):
         Raises:
             ParseError: The text is something else.
         """
-        return cls(**as_json.loads(text, filename))
+        return cls(**profile_json.loads(text, filename))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Writes one self-contained HTML page that answers: time, communication, memory, rates, a timeline and tags.
@@ -208,19 +208,19 @@ class Profile(PageMixin):
         """
         if self.program is None:
             raise ArgumentError("a profile that was read from JSON has no timeline; make it from the trace")
-        write_atomically(path, perfetto.dumps(self.program, self.timeline, compressed=str(path).endswith(".gz")), private=False)
+        write_atomically(path, timeline.dumps(self.program, self.timeline, compressed=str(path).endswith(".gz")), private=False)
 
     @property
     def _page(self) -> str:
-        return page.html(self)
+        return profile_page.html(self)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """What `rich.print` shows."""
-        yield table.renderable(self, options.max_width)
+        yield profile_table.renderable(self, options.max_width)
 
     def __str__(self) -> str:
         """The sentence and the tables, without colours."""
-        return table.as_text(self)
+        return profile_table.as_text(self)
 
     def __repr__(self) -> str:
         """One line."""

@@ -12,8 +12,6 @@ from pathlib import Path
 from hlotag._text import list_some
 from hlotag._util.groups import group
 from hlotag.audits.audit import Audit
-from hlotag.audits.grouping import TAG, Grouping, leave_out_libraries, list_keys, make_reader, read_values, title_of
-from hlotag.audits.model import Instruction, Op
 from hlotag.audits.unknown import note_unknown_flops
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -22,6 +20,8 @@ from hlotag.profiles import trace
 from hlotag.profiles.dependences import find_readers
 from hlotag.profiles.trace import Device
 from hlotag.profiles.weights import time_rows, weight_of
+from hlotag.results.grouping import TAG, Grouping, leave_out_libraries, list_keys, make_reader, read_values, title_of
+from hlotag.results.tags import Instruction, Op
 
 # Part of the time in instructions that the audit lacks, from which a trace is of another program.
 _MOST_UNKNOWN = 0.01

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hlotag.audits.model import Instruction
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Instruction as HloInstruction
 from hlotag.hlo.shapes import type_of
 from hlotag.hlo.traffic import measure_traffic
-from hlotag.profiles.limits import FAST, OTHER
 from hlotag.profiles.program import Part, Program
+from hlotag.results.tags import Instruction
+from hlotag.results.times import FAST, OTHER
 
 _PRODUCTS = {"convolution", "dot"}
 _LIBRARY_PRODUCTS = ("__cublas$", "__cudnn$conv")

@@ -23,13 +23,14 @@ from hlotag._util.arguments import check_flag, check_no_parameters
 from hlotag._util.progress import step
 from hlotag.audits.audit import Audit, read_audit
 from hlotag.audits.collect import Audited, audit_and_compile
-from hlotag.audits.report import OFF
 from hlotag.errors import ArgumentError, HlotagError
 from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
-from hlotag.profiles.limits import Limits, device_kind, find_limits, resolve_limits
+from hlotag.profiles.limits import device_kind, find_limits, resolve_limits
 from hlotag.profiles.profile import Profile
 from hlotag.profiles.program import Program
+from hlotag.results.report import OFF
+from hlotag.results.times import Limits
 
 # A command buffer, which XLA makes a CUDA graph, is one event without its instructions: https://github.com/openxla/xprof/issues/3070
 _NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}

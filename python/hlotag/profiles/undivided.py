@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hlotag._text import list_some
-from hlotag.profiles import model
 from hlotag.profiles.program import Part, Program
+from hlotag.results import times
 
 # XLA's CPU compiler makes one kernel of a small loop. With this flag, each instruction in it has events of its own.
 _ON_CPU = (
@@ -33,11 +33,11 @@ class Doubts:
 
     def row(self, name: str) -> str:
         """The row of an instruction without sure parts: it is undivided, or XLA added it."""
-        return model.UNDIVIDED if self._program.parts(name) else model.ADDED
+        return times.UNDIVIDED if self._program.parts(name) else times.ADDED
 
     def notes(self, profile: Profile) -> Iterator[str]:
         """Yields a note that names the branches and loops in undivided instructions, with their lines."""
-        seconds = sum(row.seconds for row in profile.rest if row.value == model.UNDIVIDED)
+        seconds = sum(row.seconds for row in profile.rest if row.value == times.UNDIVIDED)
         if not seconds:
             return
         found = [hot.name for hot in profile.instructions if not self._program.sure_parts(hot.name, self._groups)]

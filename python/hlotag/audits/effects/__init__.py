@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hlotag.audits.effects import collectives, placement, scheduling, structure
 from hlotag.audits.effects.schedule import Member, Schedule, Seen, is_passive
-from hlotag.audits.model import Effect, Op, Tag, TagState, Verdict
+from hlotag.results.tags import Effect, Op, Tag, TagState, Verdict
 from hlotag.tagging import keys
 
 __all__ = ["JUDGES", "find", "keys_to_judge", "without_lost"]

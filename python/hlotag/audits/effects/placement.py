@@ -19,9 +19,9 @@ from hlotag.audits.effects.schedule import (
     names,
     thread,
 )
-from hlotag.audits.model import Effect, Verdict
 from hlotag.hlo.module import Instruction, MemoryUse
 from hlotag.hlo.opcodes import Kind, kind_of
+from hlotag.results.tags import Effect, Verdict
 
 # Instructions that may copy from one memory space to another; on GPU, fusions do.
 _MOVES = {"async-start", "copy", "copy-start", "custom-call", "dynamic-slice", "dynamic-update-slice", "fusion"}

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from hlotag._text import list_some
 from hlotag._util.groups import group
-from hlotag.audits.model import Op
 from hlotag.hlo import HloModule
 from hlotag.hlo.module import Computation, Instruction, MemoryUse
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.work import is_glue_call
+from hlotag.results.tags import Op
 
 HOST_MEMORY = 5  # XLA's `Layout::kHostMemorySpace`.
 

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from hlotag._text import list_some
-
-if TYPE_CHECKING:
-    pass
+from hlotag._text import list_some, rate_in_words
 
 # The rows for time outside the program's operations, in the order of a table.
 UNDIVIDED = "undivided"
@@ -30,6 +28,11 @@ MEANINGS = {
     UNNAMED: "Kernels and copies for which the trace names no instruction.",
     NOTHING: "Nothing ran on the device: launches, waiting, the host's own work.",
 }
+
+OTHER = "f32"
+"""The type whose limit counts for what is no product."""
+FAST = "f32-product"
+"""A product of `f32` at default precision, which may have a limit of its own."""
 
 
 @dataclass(frozen=True)
@@ -203,3 +206,36 @@ def in_words(seconds: float) -> str:
         if seconds >= 0.9995 * factor:  # What three digits round up.
             return f"{seconds / factor:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns" if seconds else "0"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a device can do.
+
+    Attributes:
+        name: The kind of the device, as `jax.Device.device_kind` says it.
+        flops: By type of a product's operands, flops a second: "bf16", "f16", "f8", "s8", "f64"; "f32-product" for a product of
+            `f32` at default precision; "f32" for one at a higher precision, and for what is no product.
+        bandwidth: Bytes a second from and to the device's memory.
+        source: Where the figures are from.
+    """
+
+    name: str
+    flops: Mapping[str, float]
+    bandwidth: float
+    source: str = ""
+
+    def __str__(self) -> str:
+        """One line."""
+        flops = ", ".join(f"{rate_in_words(rate)}flop/s of {kind}" for kind, rate in self.flops.items())
+        return f"{self.name}: {flops}; {rate_in_words(self.bandwidth)}B/s of memory; {self.source}"
+
+    def seconds_for(self, flops: Mapping[str, float]) -> float | None:
+        """The least time for flops of several types; None if the limit of one is unknown."""
+        seconds = 0.0
+        for kind, number in flops.items():
+            limit = self.flops.get(kind) or (self.flops.get(OTHER) if kind == FAST else None)
+            if limit is None:
+                return None
+            seconds += number / limit
+        return seconds

@@ -13,10 +13,10 @@ from rich.text import Text
 from hlotag._text import in_bytes, printable, rate_in_words
 from hlotag._util.columns import columns
 from hlotag._util.groups import group
-from hlotag.audits.render import breakdown, memory
-from hlotag.audits.render.breakdown import Column
-from hlotag.audits.render.table import WIDE, fit_rows, plain_text
-from hlotag.profiles.model import ADDED, Hot
+from hlotag.reports import breakdown, memory
+from hlotag.reports.audit_table import WIDE, fit_rows, plain_text
+from hlotag.reports.breakdown import Column
+from hlotag.results.times import ADDED, Hot
 
 if TYPE_CHECKING:
     from hlotag.profiles.profile import Profile

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hlotag._text import in_bytes, in_work
 from hlotag._util.files import source_line
 from hlotag._util.groups import K, group
-from hlotag.audits.buffers import Buffer
-from hlotag.audits.grouping import Grouping, Reader, make_reader, read_values, title_of
-from hlotag.audits.listing import Listed, list_instructions, listed_row
-from hlotag.audits.model import Op, Tag
-from hlotag.audits.report import TAG_COLUMNS, order_of_tags, tag_row
+from hlotag.results.buffers import Buffer
+from hlotag.results.grouping import Grouping, Reader, make_reader, read_values, title_of
+from hlotag.results.listing import Listed, list_instructions, listed_row
+from hlotag.results.report import TAG_COLUMNS, order_of_tags, tag_row
+from hlotag.results.tags import Op, Tag
 
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit

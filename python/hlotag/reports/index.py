@@ -11,21 +11,16 @@ from typing import TYPE_CHECKING
 
 from hlotag._text import count
 from hlotag._util.files import write_atomically
-from hlotag.audits.compilations import Entry
-from hlotag.audits.model import TagState
-from hlotag.audits.render import as_json
-from hlotag.audits.render.breakdown import head_of_table
-from hlotag.audits.render.page import assemble
+from hlotag.reports import audit_json
+from hlotag.reports.breakdown import head_of_table
+from hlotag.reports.page import assemble
+from hlotag.results.tags import TagState
 
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit
+    from hlotag.audits.compilations import Entry
 
 _NO_FILE = re.compile(r"[^\w.-]+")
-_STYLE = """
-td, th { text-align: left; vertical-align: top; }
-td.number, th.number { text-align: right; }
-td.wide { white-space: normal; min-width: 14rem; }
-"""
 
 
 def write_index(folder: Path, entries: Sequence[Entry], write_page: Callable[[Entry, Path], None]) -> None:
@@ -40,8 +35,8 @@ def write_index(folder: Path, entries: Sequence[Entry], write_page: Callable[[En
     for entry in entries:
         audit = entry.compilation.audit
         write_page(entry, folder / f"{_file_of(audit)}.html")
-        write_atomically(folder / f"{_file_of(audit)}.json", as_json.dumps(audit), private=False)
-    write_atomically(folder / "index.html", assemble("Programs of a run", "\n".join(_body(entries)), _STYLE), private=False)
+        write_atomically(folder / f"{_file_of(audit)}.json", audit_json.dumps(audit), private=False)
+    write_atomically(folder / "index.html", assemble("Programs of a run", "\n".join(_body(entries)), kind="index"), private=False)
 
 
 def _file_of(audit: Audit) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hlotag.audits.model import PHASES
+from hlotag.results.tags import PHASES
 
 
 class Breakdown(NamedTuple):

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import in_bytes, in_work, printable
-from hlotag.audits.costs import Cost
-from hlotag.audits.grouping import Grouping, title_of
+from hlotag.results.costs import Cost
+from hlotag.results.grouping import Grouping, title_of
 
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit

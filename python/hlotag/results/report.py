@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from hlotag._text import count, in_work, list_some
 from hlotag._util.groups import group
-from hlotag.audits.model import RANK, Effect, Op, Tag, TagState, Verdict
-from hlotag.audits.states import CONVERSION
+from hlotag.results.tags import CONVERSION, RANK, Effect, Op, Tag, TagState, Verdict
 from hlotag.tagging import keys
 
 if TYPE_CHECKING:

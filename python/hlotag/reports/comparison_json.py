@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from hlotag._util.files import read_document
-from hlotag.audits.model import Effect, Verdict
-from hlotag.comparisons.model import Amount, Compared, Difference, Outcome, Trend
 from hlotag.errors import ParseError
+from hlotag.results.compared import Amount, Compared, Difference, Outcome, Trend
+from hlotag.results.tags import Effect, Verdict
 
 SCHEMA = "hlotag.comparison/1"
 _FIELDS = ("by", "rounds", "visible", "seconds", "notes")

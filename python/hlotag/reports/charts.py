@@ -10,15 +10,14 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from hlotag._text import count, list_some, rate_in_words
-from hlotag.audits.render import breakdown
-from hlotag.profiles import perfetto
-from hlotag.profiles.model import Rates, in_words
-from hlotag.profiles.perfetto import Slice
-from hlotag.profiles.program import Program
-from hlotag.profiles.trace import Device
+from hlotag.reports import breakdown, timeline
+from hlotag.reports.timeline import Slice
+from hlotag.results.times import Rates, in_words
 
 if TYPE_CHECKING:
     from hlotag.profiles.profile import Profile
+    from hlotag.profiles.program import Program
+    from hlotag.profiles.trace import Device
 
 _WIDTH, _HEIGHT, _MARGIN = 900, 320, 50
 # Limit of labelled rows, and of the slices of a track.
@@ -27,7 +26,7 @@ _LANE = 16  # the height of a track
 _LABEL = 150  # the width of a track's name
 
 
-def roofline(profile: Profile, key: str) -> Iterator[str]:
+def draw_roofline(profile: Profile, key: str) -> Iterator[str]:
     """The rows of a key by flops for each byte, and flops a second, on logarithmic axes, under the device's limits."""
     points = [(value, each) for value, each in profile.rates(key).items() if each.flops_per_second and each.bytes_per_second]
     if not points:
@@ -106,7 +105,7 @@ class _Axes:
             yield f'<text class="tick end" x="{_WIDTH - 4}" y="{y - 3:.1f}">{escape(kind)}</text>'
 
 
-def timeline(profile: Profile, key: str | None) -> Iterator[str]:
+def draw_timeline(profile: Profile, key: str | None) -> Iterator[str]:
     """The events of the step in the middle by length, on the device with most of them: tracks by thread or stream, and by key."""
     if profile.program is None or not profile.timeline:
         return
@@ -168,9 +167,9 @@ def _value(each: Slice) -> str:
 def _tracks(program: Program, device: Device, key: str | None, span: tuple[float, float]) -> Iterator[tuple[str, list[Slice]]]:
     """The tracks of a key, of collectives and of instructions, each with the slices of a span; the longest if they are many."""
     collectives = program.collectives
-    tracks = [(name, slices) for name, slices in perfetto.list_tracks(program, device) if name != perfetto.STEPS]
+    tracks = [(name, slices) for name, slices in timeline.list_tracks(program, device) if name != timeline.STEPS]
     of_key = [(name, slices) for name, slices in tracks if key and name.partition(" (")[0] == key]
-    others = [(name, slices) for name, slices in tracks if name.partition(" (")[0] == perfetto.INSTRUCTIONS]
+    others = [(name, slices) for name, slices in tracks if name.partition(" (")[0] == timeline.INSTRUCTIONS]
     communication = [each for _, slices in others for each in slices if each.name in collectives]
     for name, slices in (*of_key, *([("communication", communication)] if communication else []), *others):
         within = [each for each in slices if span[0] <= each.start < span[1]]

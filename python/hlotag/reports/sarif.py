@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hlotag._util.version import VERSION
-from hlotag.audits.report import Problem
+from hlotag.results.report import Problem
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _WARNINGS = ("unmatched rule", "unread key", "warning")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlotag._util.files import read_document
 from hlotag.errors import ParseError
-from hlotag.profiles.limits import Limits
-from hlotag.profiles.model import Hot, Row, Transfer
+from hlotag.results.times import Hot, Limits, Row, Transfer
 
 if TYPE_CHECKING:
     from hlotag.profiles.profile import Profile

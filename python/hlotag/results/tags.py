@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hlotag._text import count
 from hlotag._util.groups import group
 from hlotag.tagging import keys
 
-if TYPE_CHECKING:
-    pass
+# What took a tag that XLA's first module lacks.
+CONVERSION = "conversion to HLO"
 
 
 class TagState(enum.StrEnum):

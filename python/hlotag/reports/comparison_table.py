@@ -13,9 +13,9 @@ from rich.text import Text
 from hlotag._text import count, list_some, printable
 from hlotag._util.columns import columns
 from hlotag._util.groups import group
-from hlotag.audits.model import Verdict
-from hlotag.audits.render.table import WIDE, fit_rows, needed_width, plain_text
-from hlotag.comparisons.model import EQUAL, MEASURES, TIME, Amount, Compared, Difference, Outcome, Trend
+from hlotag.reports.audit_table import WIDE, fit_rows, needed_width, plain_text
+from hlotag.results.compared import EQUAL, MEASURES, TIME, Amount, Compared, Difference, Outcome, Trend
+from hlotag.results.tags import Verdict
 
 # Limits of listed rows of a variant, and of problems.
 _ROWS, _PROBLEMS = 10, 3

@@ -13,12 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import in_bytes, list_some, printable
-from hlotag.audits.breakdown import Breakdown, break_down
-from hlotag.audits.buffers import Life, Memory
-from hlotag.audits.grouping import Grouping, make_reader, read_values, title_of
-from hlotag.audits.memory import ADDED, MEANINGS, UNUSED
-from hlotag.audits.render import breakdown
-from hlotag.audits.render.table import WIDE, fit_rows
+from hlotag.reports import breakdown
+from hlotag.reports.audit_table import WIDE, fit_rows
+from hlotag.results.breakdown import Breakdown, break_down
+from hlotag.results.buffers import ADDED, MEANINGS, UNUSED, Life, Memory
+from hlotag.results.grouping import Grouping, make_reader, read_values, title_of
 
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit

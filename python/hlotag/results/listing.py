@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hlotag._core import ScopePattern, TextPattern
 from hlotag._util.arguments import did_you_mean
-from hlotag.audits.grouping import TAG, Values, leave_out_libraries, list_keys, read_values
-from hlotag.audits.model import Instruction, Op
 from hlotag.errors import ArgumentError
+from hlotag.results.grouping import TAG, Values, leave_out_libraries, list_keys, read_values
+from hlotag.results.tags import Instruction, Op
 
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit

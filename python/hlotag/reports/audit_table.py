@@ -16,9 +16,8 @@ from rich.text import Text
 
 from hlotag._text import count, printable
 from hlotag._util.columns import columns
-from hlotag.audits.listing import LISTED_COLUMNS, Listed, listed_row
-from hlotag.audits.model import TagState, Verdict, by_entry, phases_in
-from hlotag.audits.report import (
+from hlotag.results.listing import LISTED_COLUMNS, Listed, listed_row
+from hlotag.results.report import (
     TAG_COLUMNS,
     UNTAGGED_COLUMNS,
     Problem,
@@ -28,6 +27,7 @@ from hlotag.audits.report import (
     order_of_tags,
     tag_row,
 )
+from hlotag.results.tags import TagState, Verdict, by_entry, phases_in
 
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit

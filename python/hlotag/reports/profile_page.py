@@ -5,21 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from importlib import resources
 from typing import TYPE_CHECKING
 
 from hlotag._text import in_bytes, rate_in_words
 from hlotag._util.files import source_line
-from hlotag.audits.render import breakdown, data, memory
-from hlotag.audits.render import page as audit_page
-from hlotag.audits.render.page import assemble
-from hlotag.profiles import charts
-from hlotag.profiles.model import ADDED, MEANINGS, UNDIVIDED, Rates, in_words
-from hlotag.profiles.program import Program
-from hlotag.profiles.table import operation_in_words
+from hlotag.reports import audit_data, audit_page, breakdown, charts, memory
+from hlotag.reports.page import assemble
+from hlotag.reports.profile_table import operation_in_words
+from hlotag.results.times import ADDED, MEANINGS, UNDIVIDED, Rates, in_words
 
 if TYPE_CHECKING:
     from hlotag.profiles.profile import Profile
+    from hlotag.profiles.program import Program
 
 # Limit of instructions.
 _HOT = 60
@@ -27,30 +24,29 @@ _HOT = 60
 
 def html(profile: Profile) -> str:
     """Renders the page. Its content security policy forbids connections. Without its program, it has no script."""
-    style = resources.files("hlotag.profiles").joinpath("page.css").read_text(encoding="utf-8")
     if profile.program is None:
-        return assemble(f"{profile.name}: time by tag", "\n".join([*_body(profile, {}), *_footer(profile)]), style)
-    audit, rows = (
-        profile.program.audit,
-        data.make_rows(profile.program.audit, profile.groupings, _shares(profile, profile.program)),
-    )
-    parts = {"rows": rows, "times": data.Times(profile.seconds, in_words), "end": _footer(profile), "style": style}
+        return assemble(f"{profile.name}: time by tag", "\n".join([*_body(profile, {}), *_footer(profile)]))
+    audit = profile.program.audit
+    rows = audit_data.make_rows(audit, profile.groupings, _shares(profile, profile.program))
+    parts = {"rows": rows, "times": audit_data.Times(profile.seconds, in_words), "end": _footer(profile)}
     return audit_page.with_audit(f"{profile.name}: report", _body(profile, rows), audit, **parts)
 
 
-def _shares(profile: Profile, program: Program) -> Iterator[tuple[str, str, data.Share]]:
+def _shares(profile: Profile, program: Program) -> Iterator[tuple[str, str, audit_data.Share]]:
     """The time of each row by what runs as one, and by operation."""
     groupings = [each for by in profile.groupings for each in program.grouping(by)]
     for name, seconds in profile.seconds.items():
         parts = program.sure_parts(name, groupings)
         if not parts:
             rest = UNDIVIDED if program.parts(name) else ADDED
-            yield "", rest, data.Share(name, None, seconds)
+            yield "", rest, audit_data.Share(name, None, seconds)
         for title, read in groupings:
-            yield from ((title, read(part), data.Share(name, part.op, seconds * part.weight)) for part in parts if part.weight)
+            yield from (
+                (title, read(part), audit_data.Share(name, part.op, seconds * part.weight)) for part in parts if part.weight
+            )
 
 
-def _body(profile: Profile, rows: data.Rows) -> Iterator[str]:
+def _body(profile: Profile, rows: audit_data.Rows) -> Iterator[str]:
     yield f"<header><h1>{escape(profile.name)}</h1>"
     yield f'<p id="sentence">{escape(profile.sentence)}</p>'
     yield f'<p id="facts">{escape(_facts(profile))}</p>'
@@ -67,8 +63,8 @@ def _body(profile: Profile, rows: data.Rows) -> Iterator[str]:
     if audit:
         yield from memory.html(audit, profile.groupings, rows)
     if key := profile.telling_key:
-        yield from charts.roofline(profile, key)
-    yield from charts.timeline(profile, key)
+        yield from charts.draw_roofline(profile, key)
+    yield from charts.draw_timeline(profile, key)
     yield from _hottest(profile)
 
 

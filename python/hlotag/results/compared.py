@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from hlotag._text import count, in_bytes, in_work
 from hlotag._util.groups import group
-from hlotag.audits.model import Effect
-from hlotag.profiles.model import in_words as time_in_words
+from hlotag.results.tags import Effect
+from hlotag.results.times import in_words as time_in_words
 
 TIME = "time"
 # Of results that are the same in all bits.

@@ -6,6 +6,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+# The kinds of memory that no operation has.
+ARGUMENTS, OUTPUTS, CONSTANTS, ADDED, UNUSED = "arguments", "outputs", "constants", "added by XLA", "unused at the peak"
+MEANINGS = {
+    ARGUMENTS: "The program's arguments; outputs that donated ones become are in these.",
+    OUTPUTS: "The program's results.",
+    CONSTANTS: "Constants of the program.",
+    ADDED: "Values that XLA added, such as copies.",
+    UNUSED: "What XLA reserves and nothing occupies at the peak: gaps, and what other moments need.",
+}
+
 
 class Buffer(NamedTuple):
     """Memory that a value occupies when the program needs most.

@@ -3,45 +3,28 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from importlib import resources
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from hlotag._text import count, in_work
 from hlotag._util.groups import group
-from hlotag.audits.listing import LISTED_COLUMNS, list_instructions, listed_row
-from hlotag.audits.model import EntryTags, TagState, by_entry, phases_in
-from hlotag.audits.render import breakdown, data, memory
-from hlotag.audits.report import (
+from hlotag.reports import audit_data, breakdown, memory
+from hlotag.reports.page import assemble, read_asset
+from hlotag.results.listing import LISTED_COLUMNS, list_instructions, listed_row
+from hlotag.results.report import (
     UNTAGGED_COLUMNS,
     Problem,
     effects_in_words,
     facts_in_words,
     list_untagged_lines,
 )
+from hlotag.results.tags import EntryTags, TagState, by_entry, phases_in
 
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit
 
-_DOCUMENT = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 _SEARCH = """\
 <section id="every"><h2>Search: every tag and instruction</h2>
 <label for="search">Words of a name, opcode, operation, scope, line, key, value, state or pass; <kbd>/</kbd> comes here</label>
@@ -60,7 +43,7 @@ _PROBLEMS, _ROWS, _KERNELS = 100, 200, 40
 def html(audit: Audit, worse: Sequence[Problem] = ()) -> str:
     """Renders the page, which begins with what is worse than a baseline."""
     by = audit.keys or ["scope"]
-    rows = data.make_rows(audit, by)
+    rows = audit_data.make_rows(audit, by)
     body = [*_header(audit, worse), *memory.html(audit, by, rows)]
     return with_audit(f"{audit.name}: what became of its tags", body, audit, worse, rows=rows)
 
@@ -71,32 +54,20 @@ def with_audit(
     audit: Audit,
     worse: Sequence[Problem] = (),
     *,
-    rows: data.Rows,
-    times: data.Times | None = None,
+    rows: audit_data.Rows,
+    times: audit_data.Times | None = None,
     end: Iterable[str] = (),
-    style: str = "",
 ) -> str:
     """A document with the sections of an audit between `body` and `end`: problems, effects, kernels, and a search.
 
-    `worse` are the problems that a baseline does not have; `rows` are what is in rows that open; `style` is further CSS.
+    `worse` are the problems that a baseline does not have; `rows` are what is in rows that open.
     """
     # A function keeps the script's names private.
-    script = f'"use strict";\n(async () => {{\n{_asset("page.js")}}})();\n'
-    lines = data.source_lines(audit)
-    packed = data.dumps(audit, lines, rows, times)
+    script = f'"use strict";\n(async () => {{\n{read_asset("page.js")}}})();\n'
+    lines = audit_data.source_lines(audit)
+    packed = audit_data.dumps(audit, lines, rows, times)
     scripts = f'<script type="application/octet-stream" id="data">{packed}</script>\n<script>{script}</script>'
-    return assemble(title, "\n".join([*body, *_sections(audit, lines, worse), *_footer(audit), *end, scripts]), style, script)
-
-
-def assemble(title: str, body: str, style: str = "", script: str = "") -> str:
-    """Makes an HTML document in the style of audits.
-
-    Its content security policy forbids connections and scripts other than `script`, which is in `body`.
-    """
-    css = _asset("page.css") + style
-    scripts = f"script-src '{_digest(script)}'; " if script else ""
-    policy = f"default-src 'none'; {scripts}style-src '{_digest(css)}'; base-uri 'none'; form-action 'none'"
-    return _DOCUMENT.format(policy=policy, title=escape(title), style=css, body=body)
+    return assemble(title, "\n".join([*body, *_sections(audit, lines, worse), *_footer(audit), *end, scripts]), script)
 
 
 # --- The report, which needs no script -------------------------------------------------------------------------------------
@@ -160,8 +131,8 @@ def _problems(section: str, title: str, found: Sequence[Problem], audit: Audit, 
         yield f'<pre class="code">{escape(code)}</pre>' if code else ""
         yield f"<p>{escape(problem.why)} {escape(problem.effect)}</p>"
         yield f'<p class="do">{escape(problem.advice)}</p>' if problem.advice else ""
-        links = (f'<a href="#tag-{n}">#{n} {escape(audit.tags[n].op.scope)}</a>' for n in problem.tags[: data.LINKS])
-        left = len(problem.tags) - data.LINKS
+        links = (f'<a href="#tag-{n}">#{n} {escape(audit.tags[n].op.scope)}</a>' for n in problem.tags[: audit_data.LINKS])
+        left = len(problem.tags) - audit_data.LINKS
         yield f'<p class="tags">{"".join(links)}{f"and {left} more" if left > 0 else ""}</p></article>'
     yield f"{_more(len(found), _PROBLEMS)}</section>"
 
@@ -223,11 +194,3 @@ def _footer(audit: Audit) -> Iterator[str]:
     )
     notes = "".join(f"<p>{escape(note)}</p>" for note in audit.notes)
     yield f"<footer><h2>States</h2><dl>{''.join(terms)}</dl>{notes}</footer>" if audit.tags or notes else ""
-
-
-def _asset(name: str) -> str:
-    return resources.files("hlotag.audits.render").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from hlotag.audits.buffers import Memory
-from hlotag.audits.grouping import Reader
-from hlotag.audits.memory import ADDED
-from hlotag.audits.model import Instruction
+from hlotag.results.buffers import ADDED, Memory
+from hlotag.results.grouping import Reader
+from hlotag.results.tags import Instruction
 
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit

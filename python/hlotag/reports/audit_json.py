@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit as JSON, written and read, in the format of `schema.json`. Incompatible changes raise the number in SCHEMA."""
+"""An audit as JSON, written and read, in the format of `audit_schema.json`. Incompatible changes raise the number in SCHEMA."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hlotag._util.files import read_document
-from hlotag.audits.buffers import Buffer, Life, Memory
-from hlotag.audits.model import Effect, Instruction, Op, Origin, Tag, TagState, Verdict
 from hlotag.errors import Diagnostic, ParseError
+from hlotag.results.buffers import Buffer, Life, Memory
+from hlotag.results.tags import Effect, Instruction, Op, Origin, Tag, TagState, Verdict
 from hlotag.tagging.tags import Dropped
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def dumps(audit: Audit, *, indent: int | None = None) -> str:
 
 
 def as_dict(audit: Audit) -> dict[str, Any]:
-    """Converts an audit to dictionaries, lists and scalars in the format of `schema.json`."""
+    """Converts an audit to dictionaries, lists and scalars in the format of `audit_schema.json`."""
     return {
         "schema": SCHEMA,
         "name": audit.name,

@@ -6,19 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from hlotag.audits.render.breakdown import head_of_table
-from hlotag.audits.render.page import assemble
-from hlotag.comparisons.model import MEASURES, TIME, Amount, Compared, Difference, Outcome, Trend
-from hlotag.comparisons.table import effects_in_words
+from hlotag.reports.breakdown import head_of_table
+from hlotag.reports.comparison_table import effects_in_words
+from hlotag.reports.page import assemble
+from hlotag.results.compared import MEASURES, TIME, Amount, Compared, Difference, Outcome, Trend
 
 # Limit of rows of a variant.
 _ROWS = 60
 _BAR = 1000  # the width of the longest bar
-_STYLE = """
-#variants :is(td, th) { text-align: left; vertical-align: top; }
-.bars .share { white-space: nowrap; }
-@media (min-width: 761px) { .bars li { grid-template: "name bar amount share" / minmax(6rem, 14rem) 1fr 5.5rem 9rem; } }
-"""
 _TITLES = {
     TIME: "Time of a step",
     "flops": "Floating-point operations",
@@ -30,7 +25,7 @@ _TITLES = {
 
 def html(found: Compared) -> str:
     """Renders the page, without a script. Its content security policy forbids connections."""
-    return assemble(f"{found.base.name}: variants", "\n".join(_body(found)), _STYLE)
+    return assemble(f"{found.base.name}: variants", "\n".join(_body(found)), kind="comparison")
 
 
 def _body(found: Compared) -> Iterator[str]:

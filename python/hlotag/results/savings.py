@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from hlotag._text import in_bytes, list_some
 from hlotag._util.groups import group
-from hlotag.audits.buffers import Buffer, Memory
-from hlotag.audits.grouping import TAG, Reader, list_keys, make_reader, read_values
+from hlotag.results.buffers import Buffer, Memory
+from hlotag.results.grouping import TAG, Reader, list_keys, make_reader, read_values
 
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import printable
-from hlotag.audits.breakdown import Breakdown
-from hlotag.audits.grouping import OTHER_NAMES
+from hlotag.results.breakdown import Breakdown
+from hlotag.results.grouping import OTHER_NAMES
 
 Opens = Container[tuple[str, str]]
 """The rows that open: what they are grouped by, which is empty for those of no operation, and the value."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from rich.jupyter import JupyterMixin
 
 from hlotag._util.files import write_atomically
-from hlotag.comparisons import as_json, page, table
-from hlotag.comparisons.model import Compared
+from hlotag.reports import comparison_json, comparison_page, comparison_table
+from hlotag.results.compared import Compared
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -34,7 +34,7 @@ class Comparison(Compared, JupyterMixin):
         Raises:
             ParseError: The text is something else.
         """
-        return cls(**vars(as_json.loads(text, filename)))
+        return cls(**vars(comparison_json.loads(text, filename)))
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The comparison as JSON.
@@ -45,7 +45,7 @@ class Comparison(Compared, JupyterMixin):
         Returns:
             The JSON text, which `hlotag compare --resume` reads.
         """
-        return as_json.dumps(self, indent=indent)
+        return comparison_json.dumps(self, indent=indent)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Writes one self-contained HTML page: the variants side by side, and the rows that differ.
@@ -56,15 +56,15 @@ class Comparison(Compared, JupyterMixin):
         Raises:
             OSError: The file cannot be written.
         """
-        write_atomically(path, page.html(self), private=False)
+        write_atomically(path, comparison_page.html(self), private=False)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """What `rich.print` and notebooks show."""
-        yield table.renderable(self, options.max_width)
+        yield comparison_table.renderable(self, options.max_width)
 
     def __str__(self) -> str:
         """The sentence and the tables, without colours."""
-        return table.as_text(self)
+        return comparison_table.as_text(self)
 
     def __repr__(self) -> str:
         """One line."""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hlotag.audits.model import Op
 from hlotag.errors import ArgumentError
+from hlotag.results.tags import Op
 from hlotag.tagging import keys as known_keys
 
 if TYPE_CHECKING:

@@ -9,10 +9,12 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hlotag.profiles.program import Program
-from hlotag.profiles.trace import Device
+if TYPE_CHECKING:
+    from hlotag.profiles.program import Program
+    from hlotag.profiles.trace import Device
+
 
 STEPS, INSTRUCTIONS = "steps", "instructions"
 """The names of tracks; others have those of keys. Several of one name are numbered: `instructions (2)`."""
