@@ -25,9 +25,9 @@ import train_module
 
 import hlotag
 from hlotag.audits import Audit, Instruction, Op, Tag, TagState
-from hlotag.profiles import trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
+from hlotag.profiles.trace import Trace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import traces  # The tests' writer of traces.
@@ -74,7 +74,7 @@ def report_join(instructions: int, events: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = traces.write(Path(folder), {"/host:CPU": {"thread": made}})
         start = time.perf_counter()
-        devices = trace.read(file, "jit_step")
+        devices = Trace(file).of("jit_step")
         middle = time.perf_counter()
         profile_of(program, devices)
         end = time.perf_counter()

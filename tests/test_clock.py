@@ -18,6 +18,7 @@ from hlotag.hlo import HloModule
 from hlotag.profiles import trace
 from hlotag.profiles.dependences import find_readers
 from hlotag.profiles.join import profile_of
+from hlotag.profiles.trace import Trace
 from hlotag.results.tags import Instruction, Op
 from test_profile_trace import MS, program_of, step, thunk
 from time_truth import exposed, parse
@@ -113,7 +114,7 @@ def written(folder: Path, *events: tuple[str, float, float, float]) -> Path:
     ],
 )
 def test_an_instruction_has_ended_when_the_first_reader_starts(tmp_path, events, exposed, product):
-    devices = trace.read(written(tmp_path, *events), "jit_step", readers=WHO_READS)
+    devices = Trace(written(tmp_path, *events)).of("jit_step", readers=WHO_READS)
     found = profile_of(PROGRAM, devices, [])
     assert found.exposed == pytest.approx(exposed / 1e3)
     assert sum(each.seconds for each in found.instructions if each.name == "first") == pytest.approx(product / 1e3)
@@ -128,7 +129,7 @@ def test_a_reader_in_another_run_says_nothing(tmp_path):
             (text, at, duration, {**stats, "run_id": run, "_p": producer}),
             (f"end: {name}", said * MS, 10, {"_c": producer}),
         ]
-    (device,) = trace.read(traces.write(tmp_path, {"/host:CPU": lines}), "jit_step", readers=WHO_READS)
+    (device,) = Trace(traces.write(tmp_path, {"/host:CPU": lines})).of("jit_step", readers=WHO_READS)
     assert dict(zip(device.names, device.ends, strict=True))["first"] == 7 * MS
 
 
@@ -142,7 +143,7 @@ def test_a_transfer_beside_a_core_has_ended_when_it_is_read(tmp_path):
         "Async XLA Ops": [event("gather-start", 0, 8), event("gather-start", 5, 2)],
     }
     file = traces.write(tmp_path, {"/device:TPU:0": lines})
-    (device,) = trace.read(file, "jit_step", readers={"gather-start": ["first"]})
+    (device,) = Trace(file).of("jit_step", readers={"gather-start": ["first"]})
     assert device.transfers == [("gather-start", 0, 4 * MS), ("gather-start", 5 * MS, 7 * MS)]
 
 
@@ -223,7 +224,7 @@ def test_programs_of_one_name_are_told_apart(tmp_path):
     with jax.profiler.trace(tmp_path):
         for each in compiled:
             jax.block_until_ready(each(x))
-    ran = trace.list_programs(trace.find(tmp_path))
+    ran = Trace(trace.find(tmp_path)).programs
     assert [trace.split_name(program)[0] for program in ran] == ["jit_step", "jit_step"]
     for number, audit in enumerate(audits, 1):
         found = hlotag.read_profile(tmp_path, audit)

@@ -13,9 +13,10 @@ from jax.sharding import PartitionSpec as P
 
 import hlotag
 import traces
-from hlotag.profiles import Profile, trace
+from hlotag.profiles import Profile
 from hlotag.profiles.dependences import Independence
 from hlotag.profiles.join import profile_of
+from hlotag.profiles.trace import Trace
 from hlotag.results.tags import Instruction, Op
 from test_profile_trace import MS, host, profiled, program_of, step, thunk
 
@@ -192,5 +193,5 @@ def test_a_product_is_independent_of_neither_end():
 
 def test_a_trace_without_the_end_of_a_pair_counts_its_events(tmp_path):
     file = traces.write(tmp_path, cpu([(DONE, 2, 3), ("dot.1", 0, 1)]))
-    found = profile_of(PROGRAM, trace.read(file, "jit_step"))
+    found = profile_of(PROGRAM, Trace(file).of("jit_step"))
     assert [(each.name, each.seconds) for each in found.transfers] == [(START, pytest.approx(3e-3))]

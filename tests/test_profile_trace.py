@@ -12,6 +12,7 @@ from hlotag.audits.audit import Audit
 from hlotag.profiles import Profile, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
+from hlotag.profiles.trace import Trace
 from hlotag.reports import timeline
 from hlotag.results.tags import Instruction, Op, Tag, TagState
 
@@ -65,7 +66,7 @@ def step(number: int, start: float, duration: float) -> traces.Event:
 
 def profiled(tmp_path: Path, planes: traces.Planes, by: Any = None, program: Program = PROGRAM) -> Profile:
     file = traces.write(tmp_path, planes)
-    found = profile_of(program, program.read(file), by, may_warm_up=True)
+    found = profile_of(program, program.read(Trace(file)), by, may_warm_up=True)
     for key in {row.key for row in found.rows if row.key}:
         assert sum(row.seconds for row in found.rows if row.key in ("", key)) == pytest.approx(found.total_seconds)
         assert sum(row.share for row in found.rows if row.key in ("", key)) == pytest.approx(1)
@@ -335,12 +336,12 @@ def test_what_is_no_trace_of_the_program_is_an_error(tmp_path, content, message)
     elif content:
         traces.write(tmp_path, content)
     with pytest.raises(ParseError, match=message):
-        trace.read(trace.find(tmp_path), "jit_step")
+        Trace(trace.find(tmp_path)).of("jit_step")
 
 
 def written_timeline(tmp_path: Path, planes: traces.Planes) -> dict[str, list[dict[str, Any]]]:
     """By track, its slices."""
-    devices = trace.read(traces.write(tmp_path, planes), "jit_step")
+    devices = Trace(traces.write(tmp_path, planes)).of("jit_step")
     written = timeline.events(PROGRAM, devices)
     names = {event["tid"]: event["args"]["name"] for event in written if event["name"] == "thread_name"}
     return {names[tid]: [e for e in written if e["ph"] == "X" and e["tid"] == tid] for tid in names}

@@ -24,6 +24,7 @@ from hlotag.hlo.partners import find_partners
 from hlotag.profiles import Profile
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program
+from hlotag.profiles.trace import Trace
 from hlotag.reports import profile_table
 from hlotag.results.tags import Instruction, Op, Tag, TagState
 from test_profile_trace import step, thunk
@@ -111,7 +112,7 @@ def profiled(folder: Path, groups: str, *devices: list[tuple[str, float, float]]
             line.append(thunk(name, start, duration, device_ordinal=number))
     audit = Audit("jit_step", OPS, [Tag("layer", "0", OPS[0], TagState.KEPT)], instructions=INSTRUCTIONS)
     program = Program(audit, module_of(reduced(groups), list(range(4))))
-    return profile_of(program, program.read(traces.write(folder, {"/host:CPU": lines})))
+    return profile_of(program, program.read(Trace(traces.write(folder, {"/host:CPU": lines}))))
 
 
 SERIAL = [[("dot.1", 0, 8), ("sum", 8, 1)]] + [[("dot.1", 0, 2), ("sum", 2, 7)]] * 3

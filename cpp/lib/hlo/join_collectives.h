@@ -3,7 +3,7 @@
 // Which operations do the collectives come from that XLA combined, moved or inserted?
 #pragma once
 
-#include "join_rules.h"
+#include "join_state.h"
 
 namespace hlotag::hlo {
 

@@ -212,16 +212,6 @@ Numbers findCaller(Join &join, size_t i) {
   return found;
 }
 
-/// Returns, by computation, the instructions whose body it is.
-std::vector<std::vector<size_t>> findCallers(const Module &module) {
-  std::vector<std::vector<size_t>> callers(module.computations.size());
-  for (size_t i = 0; i < module.instructions.size(); ++i)
-    if (!module.kind(i).is(kRunsOthers))
-      for (size_t callee : module.instructions[i].called)
-        callers[callee].push_back(i);
-  return callers;
-}
-
 using Step = JoinRule::Step;
 
 // In examples, names of instructions stand in brackets.
@@ -262,11 +252,6 @@ constexpr JoinRule kRules[] = {
 };
 
 } // namespace
-
-Join::Join(const Module &module, const Program &program, const std::vector<NumberedName> &names,
-           std::vector<size_t> heaviest)
-    : facts(module, program, names), uses(facts), heaviest(std::move(heaviest)),
-      callers(findCallers(module)) {}
 
 const std::vector<JoinRule> &joinRules() {
   static const std::vector<JoinRule> rules(std::begin(kRules), std::end(kRules));

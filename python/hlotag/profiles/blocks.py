@@ -28,8 +28,10 @@ from hlotag.errors import ArgumentError
 from hlotag.profiles import embedded, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.limits import device_kind, find_limits
+from hlotag.profiles.modules import split_name
 from hlotag.profiles.profile import Profile
 from hlotag.profiles.record import notes_of, options_of, tracing
+from hlotag.profiles.trace import Trace
 from hlotag.reports.audit_table import plain_text
 from hlotag.reports.index import write_index
 from hlotag.results.grouping import Grouping
@@ -130,12 +132,12 @@ def profiling(by: Grouping | None = None, *, folder: str | os.PathLike[str] | No
                 yield found
             _wait_for_programs()
         with step("reading the trace"):
-            file = trace.find(Path(traced))
-            names = dict.fromkeys(trace.split_name(each)[0] for each in trace.list_programs(file))
+            read = Trace(trace.find(Path(traced)))
+            names = dict.fromkeys(split_name(each)[0] for each in read.programs)
             ran = [name for name in names if name != f"jit_{_after_others.__name__}"]
             compiled = {each.audit.name: each.audit for each in compilations.found}
             known = [name for name in ran if name in compiled]
-            found.programs = [_profile(compiled[name], file, by) for name in known[:_PROFILED]]
+            found.programs = [_profile(compiled[name], read, by) for name in known[:_PROFILED]]
     found.programs.sort(key=lambda each: -_seconds(each))
     found.smaller = tuple(known[_PROFILED:])
     found.not_compiled = tuple(name for name in ran if name not in compiled)
@@ -180,10 +182,10 @@ def _wait_for_programs() -> None:
             return
 
 
-def _profile(audit: Audit, file: Path, by: Grouping | None) -> Profile:
-    program, notes = embedded.program_of(audit, file)
+def _profile(audit: Audit, traced: Trace, by: Grouping | None) -> Profile:
+    program, notes = embedded.program_of(audit, traced)
     notes = [*notes, *notes_of(audit.platform)]
-    devices = program.read(file)
+    devices = program.read(traced)
     try:
         program.grouping(by)
     except ArgumentError as error:

@@ -1,76 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs in a trace: JAX's profiler writes the optimized module of each program that ran into it.
-
-Names and field numbers are those of XLA's `xplane.proto` and `xplane_schema.cc`.
-"""
+"""Which program of a trace is wanted, and which is that of an audit?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
-
-from google.protobuf.message import DecodeError
+from collections.abc import Sequence
 
 from hlotag._text import list_some
-from hlotag._util import protobuf
 from hlotag.audits.audit import Audit
 from hlotag.audits.dumps import audit_optimized
 from hlotag.audits.joined import NEVER_RUN
 from hlotag.errors import ParseError
-from hlotag.hlo import HloModule, proto
+from hlotag.hlo import HloModule
 from hlotag.hlo.work import measure
 from hlotag.profiles import trace
+from hlotag.profiles.modules import split_name
 from hlotag.profiles.program import Program
+from hlotag.profiles.trace import Trace
 
 _SIMILAR = 0.02  # XLA's passes may do a little more or less of the same
 _OTHER_COMPILATION = (
     "The audit's compilation has other instructions than the one that ran, so operations, tags and work are those of the module "
     "that ran: by its scopes, lines and tags."
 )
-_PLANE, _MODULE = "/host:metadata", "Hlo Proto"
-_CLASSES = protobuf.classes(
-    {
-        "XStat": {"metadata_id": (1, "int64"), "bytes_value": (6, "bytes")},
-        "XStatMetadata": {"name": (2, "string")},
-        "StatEntry": {"key": (1, "int64"), "value": (2, "XStatMetadata")},
-        "XEventMetadata": {"name": (2, "string"), "stats": (5, "XStat[]")},
-        "EventEntry": {"value": (2, "XEventMetadata")},
-        "XPlane": {"name": (2, "string"), "events": (4, "EventEntry[]"), "stats": (5, "StatEntry[]")},
-        "XSpace": {"planes": (1, "XPlane[]")},
-    }
-)
 
 
-def program_traced(file: Path, name: str | None = None) -> tuple[Program, list[str]]:
+def program_traced(traced: Trace, name: str | None = None) -> tuple[Program, list[str]]:
     """Reads a program that ran in a trace, and what else to know of it.
 
     `name` is the name of its module, `jit_step`, or with its number, `jit_step(6)`; by default, the program with most time. Tags
-    are those of its instructions. Raises ParseError if the file is no trace, or has no module of such a program.
+    are those of its instructions. Raises ParseError if the trace has no module of such a program.
     """
-    modules = list_modules(file)
-    ran = [program for program in trace.list_programs(file) if program in modules]
+    modules = traced.modules
+    ran = [program for program in traced.programs if program in modules]
     wanted = name or (ran[0] if ran else "")
     chosen = [program for program in (ran or modules) if trace.is_of(program, wanted)]
     if not chosen:
         seen = list_some(ran) or "none"
-        raise ParseError(f"{file}: the trace has no module of {name or 'a program that ran'}; modules of what ran: {seen}")
+        raise ParseError(f"{traced.file}: the trace has no module of {name or 'a program that ran'}; modules of what ran: {seen}")
     module = modules[chosen[0]]
-    others = [program for program in ran if trace.is_of(program, trace.split_name(chosen[0])[0]) and program != chosen[0]]
+    others = [program for program in ran if trace.is_of(program, split_name(chosen[0])[0]) and program != chosen[0]]
     return Program(audit_optimized(module), module, chosen[0]), [] if name == chosen[0] else _of_one_name(chosen[0], others)
 
 
-def program_of(audit: Audit, file: Path) -> tuple[Program, list[str]]:
+def program_of(audit: Audit, traced: Trace) -> tuple[Program, list[str]]:
     """The program of an audit that ran in a trace, and what else to know of it.
 
     Instructions, names and work are those of the trace's own module: another compilation of the program may name and divide its
     instructions otherwise. If it does, the operations and tags are those of that module, too. Raises ParseError if all modules of
     the name compute something else.
     """
-    modules = {program: module for program, module in list_modules(file).items() if trace.is_of(program, audit.name)}
+    modules = {program: module for program, module in traced.modules.items() if trace.is_of(program, audit.name)}
     if not modules:
         return Program(audit), []
-    ran = [program for program in trace.list_programs(file) if program in modules] or list(modules)
+    ran = [program for program in traced.programs if program in modules] or list(modules)
     same = [program for program in ran if _is_same(modules[program], audit)]
     if same:
         return Program(audit, modules[same[0]], same[0]), _of_one_name(same[0], [p for p in ran if p != same[0]])
@@ -91,25 +73,6 @@ def _of_one_name(chosen: str, others: Sequence[str]) -> list[str]:
         f"The trace has {len(others) + 1} programs of this name; this is {chosen}, and others are {list_some(others)}. "
         f"module={others[0]!r}, or --module, chooses another one."
     ]
-
-
-def list_modules(file: Path) -> dict[str, HloModule]:
-    """The modules in a trace, by the names and numbers of programs, `jit_step(6)`. Raises ParseError if the file is no trace."""
-    try:
-        space = _CLASSES["XSpace"].FromString(file.read_bytes())
-    except DecodeError as error:
-        raise ParseError(f"{file}: not a trace of JAX's profiler: {error}") from None
-    return {name: module for plane in space.planes if plane.name == _PLANE for name, module in _modules_of(plane, file)}
-
-
-def _modules_of(plane: Any, file: Path) -> Iterator[tuple[str, HloModule]]:
-    names = {entry.key: entry.value.name for entry in plane.stats}
-    for entry in plane.events:
-        for stat in entry.value.stats:
-            if names.get(stat.metadata_id) == _MODULE:
-                module = HloModule(proto.write(proto.module_of_dump(stat.bytes_value, f"{file}")))
-                number = trace.split_name(entry.value.name)[1]
-                yield f"{module.name}({number})" if number else module.name, module
 
 
 def _is_same(module: HloModule, audit: Audit) -> bool:

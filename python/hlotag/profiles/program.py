@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from hlotag._text import list_some
 from hlotag._util.groups import group
@@ -16,9 +15,8 @@ from hlotag.audits.unknown import note_unknown_flops
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.partners import Partners, find_partners
-from hlotag.profiles import trace
 from hlotag.profiles.dependences import find_readers
-from hlotag.profiles.trace import Device
+from hlotag.profiles.trace import Device, Trace
 from hlotag.profiles.weights import time_rows, weight_of
 from hlotag.results.grouping import TAG, Grouping, leave_out_libraries, list_keys, make_reader, read_values, title_of
 from hlotag.results.tags import Instruction, Op
@@ -120,9 +118,9 @@ class Program:
         """By instruction, those that start only when it has ended; empty if the module is unknown."""
         return find_readers(self.module) if self.module else {}
 
-    def read(self, file: Path) -> list[Device]:
-        """Reads what the program did in a trace. Raises ParseError as `trace.read`."""
-        devices = trace.read(file, self._traced, self.kernels, self.once, self.readers)
+    def read(self, traced: Trace) -> list[Device]:
+        """Reads what the program did in a trace. Raises ParseError as `Trace.of`."""
+        devices = traced.of(self._traced, self.kernels, self.once, self.readers)
         if not self._platform and devices:  # As of a module alone.
             self._platform = devices[0].name.rpartition(":")[0].rpartition(":")[2].lower()
         return devices

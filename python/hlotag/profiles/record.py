@@ -29,6 +29,7 @@ from hlotag.profiles.join import profile_of
 from hlotag.profiles.limits import device_kind, find_limits, resolve_limits
 from hlotag.profiles.profile import Profile
 from hlotag.profiles.program import Program
+from hlotag.profiles.trace import Trace
 from hlotag.results.report import OFF
 from hlotag.results.times import Limits
 
@@ -192,13 +193,13 @@ def read_profile(
         audit = read_audit(audit)
     most = None if limits is None else resolve_limits(limits, "")
     with step("reading the trace"):
-        file = trace.find(Path(path))
+        traced = Trace(trace.find(Path(path)))
         if audit is None:
-            program, notes = embedded.program_traced(file, module)
+            program, notes = embedded.program_traced(traced, module)
             notes = [*notes, _FROM_TRACE]
         else:
-            program, notes = embedded.program_of(audit, file)
-        found = profile_of(program, program.read(file), by, may_warm_up=True, limits=most)
+            program, notes = embedded.program_of(audit, traced)
+        found = profile_of(program, program.read(traced), by, may_warm_up=True, limits=most)
         return replace(found, notes=(*found.notes, *notes))
 
 
@@ -252,10 +253,10 @@ class Runner:
             with tracing(folder):
                 yield
             with step("reading the trace"):
-                file = trace.find(Path(folder))
+                traced = Trace(trace.find(Path(folder)))
                 if not self._traces:
-                    self._program, self._notes = embedded.program_of(self.audit, file)
-                self._traces.append(self._program.read(file))
+                    self._program, self._notes = embedded.program_of(self.audit, traced)
+                self._traces.append(self._program.read(traced))
 
     def time_step(self) -> float:
         """Runs a step, which a trace shows as one. Returns its seconds."""

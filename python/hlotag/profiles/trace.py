@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ import numpy as np
 from hlotag._text import list_some
 from hlotag._util.groups import group
 from hlotag.errors import ParseError
+from hlotag.hlo import HloModule
+from hlotag.profiles.modules import list_modules, split_name
 
 _OPS, _ASYNC, _MODULES = "XLA Ops", "Async XLA Ops", "XLA Modules"
 # Lines that XProf derives from those of the streams.
@@ -37,6 +39,7 @@ UNNAMED = "\x00no instruction"
 GRAPH = "\x00command buffer"
 
 _Span = tuple[float, float]
+_Starts = dict[tuple[Any, str], list[float]]
 
 
 @dataclass
@@ -70,13 +73,6 @@ class Device:
         """The names of instructions that run, or have transfers beside them."""
         return {*self.names, *(name for name, _, _ in self.transfers)}
 
-    def add(self, name: str, lane: int, start: float, end: float) -> None:
-        """Adds an event."""
-        self.names.append(name)
-        self.lanes.append(lane)
-        self.starts.append(start)
-        self.ends.append(end)
-
 
 def find(path: Path) -> Path:
     """Finds the newest trace in the folder that `jax.profiler.trace` wrote to. A path of an `.xplane.pb` file is itself.
@@ -91,111 +87,148 @@ def find(path: Path) -> Path:
     return files[-1]
 
 
-def read(
-    file: Path,
-    module: str,
-    kernels: Mapping[str, str] | None = None,
-    once: Container[str] = (),
-    readers: Mapping[str, Iterable[str]] | None = None,
-) -> list[Device]:
-    """Reads what a program did on each device that ran it. Raises ParseError if the file is no trace, or it did not run in it.
-
-    Args:
-        file: The trace.
-        module: The name of the program's module, `jit_step`; with the program's number, `jit_step(6)`, that program alone.
-        kernels: By the name of a GPU's kernel, the instruction that it computes, for kernels of command buffers.
-        once: The instructions that run once in a run, which tells runs apart where events do not say to which they belong.
-        readers: By instruction, those that start only when it has ended (`dependences.find_readers`). On CPU, the event that
-            says that an instruction has ended comes late.
-    """
-    reader = _read(file, module, kernels or {}, readers or {})
-    found = [device for device in reader.devices.values() if not {OTHER, UNNAMED, GRAPH}.issuperset(device.names)]
-    if not found:
-        seen = list_some([name for name, _ in reader.modules.most_common()]) or "none"
-        raise ParseError(f"{file}: no instruction of {module} ran while this was traced; programs in the trace: {seen}")
-    for device in found:
-        device.steps = device.steps or reader.find_annotated(device) or _list_runs(device, once)
-    return found
-
-
-def list_programs(file: Path) -> list[str]:
-    """The names and numbers of the programs that ran in a trace, `jit_step(6)`, most time first.
-
-    Raises ParseError if the file is no trace.
-    """
-    return [name for name, _ in _read(file, "", {}, {}).modules.most_common() if name]
-
-
 def is_of(program: str, wanted: str) -> bool:
     """Whether a program is the one that is wanted by name, `jit_step`, or by name and number, `jit_step(6)`."""
     return wanted in (program, split_name(program)[0])
 
 
-def split_name(program: str) -> tuple[str, str]:
-    """The name of a program's module and the program's number: `jit_step` and "6" of `jit_step(6)`; "" for none."""
-    name, _, number = program.partition("(")
-    return name, number.removesuffix(")")
+@dataclass
+class _Events:
+    """Every event of a device, of all programs.
+
+    Attributes:
+        name: As `Device.name`.
+        programs: By event, the program, `jit_step(6)`; empty if the trace names none.
+        names: By event, its instruction, or what else it is.
+        lanes, starts, ends, runs: As those of `Device`.
+        graphs: By the number of an event of a command buffer, the kernel.
+        steps: The runs that the trace marks: program, start, end.
+        transfers: What ran beside the instructions: the instruction, start and end.
+    """
+
+    name: str
+    programs: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    lanes: list[int] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
+    runs: list[Any] = field(default_factory=list)
+    graphs: dict[int, str] = field(default_factory=dict)
+    steps: list[tuple[str, float, float]] = field(default_factory=list)
+    transfers: list[tuple[str, float, float]] = field(default_factory=list)
+
+    def add(self, program: str, name: str, lane: int, event: Any) -> None:
+        """Adds an event."""
+        self.programs.append(program)
+        self.names.append(name)
+        self.lanes.append(lane)
+        self.starts.append(event.start_ns)
+        self.ends.append(event.end_ns)
+
+    def of(self, ours: Set[str], kernels: Mapping[str, str]) -> Device:
+        """The events as those of some programs and others."""
+        names = [
+            name if not program or program in ours else OTHER for program, name in zip(self.programs, self.names, strict=True)
+        ]
+        for event, kernel in self.graphs.items():
+            if names[event] != OTHER:
+                names[event] = kernels.get(kernel, GRAPH)
+        runs = [run if program in ours else None for program, run in zip(self.programs, self.runs, strict=False)]
+        return Device(self.name, names, self.lanes.copy(), self.starts, self.ends.copy(), runs)
 
 
-def _read(file: Path, module: str, kernels: Mapping[str, str], readers: Mapping[str, Iterable[str]]) -> _Reader:
-    from jax.profiler import ProfileData
+class Trace:
+    """A trace, read once for all programs that ran in it.
 
-    try:
-        planes = list(ProfileData.from_serialized_xspace(file.read_bytes()).planes)
-    except (RuntimeError, ValueError) as error:
-        raise ParseError(f"{file}: not a trace of JAX's profiler: {error}") from None
-    reader = _Reader(module, kernels, readers)
-    for plane in planes:
-        if plane.name.startswith("/device:"):
-            reader.read_device(plane)
-        elif plane.name.startswith("/host:CPU"):
-            reader.read_host(plane)
-    return reader
+    Args:
+        file: An `.xplane.pb` file.
 
+    Raises:
+        ParseError: The file is no trace of JAX's profiler.
+    """
 
-class _Reader:
-    """Reads planes of a trace."""
+    def __init__(self, file: Path) -> None:
+        from jax.profiler import ProfileData
 
-    def __init__(self, module: str, kernels: Mapping[str, str], readers: Mapping[str, Iterable[str]]) -> None:
-        self.devices: dict[str, Device] = {}
-        self.modules: Counter[str] = Counter()  # Nanoseconds of events by program, those in a loop with those of the loop.
-        self._module = module
-        self._kernels = kernels
-        self._readers = readers
+        self.file = file
+        self._data = file.read_bytes()
+        self._devices: dict[str, _Events] = {}
         self._annotations: list[_Span] = []
-        self._cpus: dict[Any, Device] = {}  # By number.
+        self._producers: dict[Any, tuple[str, int]] = {}  # A device and event, by what the end of an instruction names.
+        self._late: list[tuple[Any, float]] = []
         self._lane = 0
+        try:
+            planes = list(ProfileData.from_serialized_xspace(self._data).planes)
+        except (RuntimeError, ValueError) as error:
+            raise ParseError(f"{file}: not a trace of JAX's profiler: {error}") from None
+        for plane in planes:
+            if plane.name.startswith("/device:"):
+                self._read_device(plane)
+            elif plane.name.startswith("/host:CPU"):
+                self._read_host(plane)
 
-    def read_device(self, plane: Any) -> None:
+    @cached_property
+    def programs(self) -> list[str]:
+        """The names and numbers of the programs that ran, `jit_step(6)`, most time first."""
+        spent: dict[str, float] = {}  # Nanoseconds of events, those in a loop with those of the loop.
+        for device in self._devices.values():
+            for program, start, end in zip(device.programs, device.starts, device.ends, strict=True):
+                spent[program] = spent.get(program, 0.0) + end - start
+        return [name for name in sorted(spent, key=spent.__getitem__, reverse=True) if name]
+
+    @cached_property
+    def modules(self) -> dict[str, HloModule]:
+        """The modules in the trace, by the names and numbers of programs."""
+        return list_modules(self._data, self.file)
+
+    def of(
+        self,
+        module: str,
+        kernels: Mapping[str, str] | None = None,
+        once: Container[str] = (),
+        readers: Mapping[str, Iterable[str]] | None = None,
+    ) -> list[Device]:
+        """Finds what a program did on each device that ran it. Raises ParseError if it did not run.
+
+        Args:
+            module: The name of the program's module, `jit_step`; with the program's number, `jit_step(6)`, that program alone.
+            kernels: By the name of a GPU's kernel, the instruction that it computes, for kernels of command buffers.
+            once: The instructions that run once in a run, which tells runs apart where events do not say to which they belong.
+            readers: By instruction, those that start only when it has ended (`dependences.find_readers`). On CPU, the event that
+                says that an instruction has ended comes late.
+        """
+        readers = readers or {}
+        ours = {program for program in self.programs if is_of(program, module)}
+        devices = {events.name: events.of(ours, kernels or {}) for events in self._devices.values()}
+        self._move_late_ends(devices, readers)
+        found = [device for device in devices.values() if not {OTHER, UNNAMED, GRAPH}.issuperset(device.names)]
+        if not found:
+            seen = list_some(self.programs) or "none"
+            raise ParseError(f"{self.file}: no instruction of {module} ran while this was traced; programs in the trace: {seen}")
+        for device in found:
+            events = self._devices[device.name]
+            device.transfers = _end_at_reads(device, events.transfers, readers)
+            device.beside = sum(end - start for _, start, end in device.transfers) / 1e9
+            marked = [(start, end) for program, start, end in events.steps if is_of(program, module)]
+            device.steps = marked or self._find_annotated(device) or _list_runs(device, once)
+        return found
+
+    def _read_device(self, plane: Any) -> None:
         """Reads the plane of a GPU, a TPU core or another accelerator."""
         lines = {line.name: line for line in plane.lines}
-        device = self.devices.setdefault(plane.name, Device(plane.name))
+        device = self._devices.setdefault(plane.name, _Events(plane.name))
         programs = lines[_MODULES].events if _MODULES in lines else ()  # `jit_step(1234)`, with a fingerprint.
-        runs = sorted(((each.name, each.start_ns, each.end_ns) for each in programs), key=lambda run: run[1])
-        device.steps = [(start, end) for name, start, end in runs if self._is_ours(name)]
+        device.steps = sorted(((each.name, each.start_ns, each.end_ns) for each in programs), key=lambda run: run[1])
         streams = [line for name, line in lines.items() if name not in _DERIVED and name != _ASYNC]
         for line in [lines[_OPS]] if _OPS in lines else streams:
             self._lane += 1
             for event in line.events:
-                self._add_kernel(device, event, runs)
+                self._add_kernel(device, event)
         if _ASYNC in lines:
-            device.transfers = self._read_transfers(device, lines[_ASYNC].events)
-            device.beside = sum(end - start for _, start, end in device.transfers) / 1e9
+            device.transfers = [(_instruction_of(each.name), each.start_ns, each.end_ns) for each in lines[_ASYNC].events]
 
-    def _read_transfers(self, device: Device, events: Iterable[Any]) -> list[tuple[str, float, float]]:
-        """What ran beside the instructions: the start of each pair, until what it moved is read."""
-        starts = group(sorted(zip(device.names, device.starts, strict=True), key=lambda each: each[1]))
-        found = []
-        for event in events:
-            name, begin = _instruction_of(event.name), event.start_ns
-            read = _first_after(begin, (starts.get(reader, ()) for reader in self._readers.get(name, ())))
-            found.append((name, begin, min(event.end_ns, read)))
-        return found
-
-    def read_host(self, plane: Any) -> None:
+    def _read_host(self, plane: Any) -> None:
         """Reads the plane of the host: its threads run the instructions of CPU devices, and mark steps."""
-        found: dict[Any, tuple[Device, int]] = {}  # By producer, which the end of an instruction names.
-        late: list[tuple[Any, float]] = []
         for line in plane.lines:
             self._lane += 1
             without: set[str] = set()  # Names of events that are no instructions.
@@ -204,81 +237,82 @@ class _Reader:
                     continue
                 stats = dict(event.stats)
                 if "hlo_op" in stats:
-                    device = self._add_thunk(event, stats)
-                    found[stats.get("_p")] = device, len(device.names) - 1
+                    self._add_thunk(event, stats)
                 elif name.startswith(_END):
-                    late.append((stats.get("_c"), event.start_ns))
+                    self._late.append((stats.get("_c"), event.start_ns))
                 elif "step_num" in stats:
                     self._annotations.append((event.start_ns, event.end_ns))
                 else:
                     without.add(name)
-        self._move_late_ends(found, late)
 
-    def _add_thunk(self, event: Any, stats: dict[str, Any]) -> Device:
-        device = self._cpus.get(number := stats.get("device_ordinal", 0))
-        if device is None:
-            device = self._cpus[number] = self.devices[f"CPU:{number}"] = Device(f"CPU:{number}")
+    def _add_thunk(self, event: Any, stats: dict[str, Any]) -> None:
+        name = f"CPU:{stats.get('device_ordinal', 0)}"
+        device = self._devices.setdefault(name, _Events(name))
         program = _program_of(stats)
-        is_ours = self._is_ours(program)
-        if not is_ours:
-            self.modules[program] += event.end_ns - event.start_ns
-        device.add(stats["hlo_op"] if is_ours else OTHER, self._lane, event.start_ns, event.end_ns)
-        device.runs.append(stats.get("run_id") if is_ours else None)
-        return device
+        device.add(program, stats["hlo_op"] if program else OTHER, self._lane, event)
+        device.runs.append(stats.get("run_id"))
+        self._producers[stats.get("_p")] = name, len(device.names) - 1
 
-    def _is_ours(self, program: str) -> bool:
-        return is_of(program, self._module)
+    def _add_kernel(self, device: _Events, event: Any) -> None:
+        stats = dict(event.stats)
+        program = _program_of(stats) or _find_running(device.steps, event.start_ns)
+        if not _GRAPHS.isdisjoint(stats):  # The kernels of a graph have the name of its launch.
+            device.graphs[len(device.names)] = event.name
+            name = GRAPH
+        else:
+            name = str(stats.get("hlo_op") or _instruction_of(event.name)) if program else UNNAMED
+        device.add(program, name, self._lane, event)
 
-    def _move_late_ends(self, found: dict[Any, tuple[Device, int]], late: Iterable[tuple[Any, float]]) -> None:
+    def _move_late_ends(self, devices: Mapping[str, Device], readers: Mapping[str, Iterable[str]]) -> None:
         """Gives an instruction that ended in another thread a lane of its own, until it ended.
 
         XLA's event that says so may come long after what reads the value has started.
         """
+        lane = self._lane
         free: list[tuple[float, int]] = []  # (end of the last event, lane)
         moved = []
-        starts = {name: _starts_by_run(device) for name, device in self.devices.items()}
-        for producer, said in late:
-            device, event = found.get(producer, (None, 0))
-            if device is None:
+        starts = {name: _starts_by_run(device) for name, device in devices.items()}
+        for producer, said in self._late:
+            name, event = self._producers.get(producer, ("", 0))
+            if not name:
                 continue
-            end = min(said, self._first_read(device, event, starts[device.name]))
-            if end > device.ends[event]:
-                moved.append((device.starts[event], end, device, event))
+            end = min(said, _first_read(devices[name], event, starts[name], readers))
+            if end > devices[name].ends[event]:
+                moved.append((devices[name].starts[event], end, devices[name], event))
         for start, end, device, event in sorted(moved, key=lambda each: each[:2]):
             place = next((n for n, (until, _) in enumerate(free) if until <= start), None)
             if place is None:
-                self._lane += 1
+                lane += 1
                 place = len(free)
-                free.append((0.0, self._lane))
+                free.append((0.0, lane))
             free[place] = end, free[place][1]
             device.ends[event], device.lanes[event] = end, free[place][1]
 
-    def _first_read(self, device: Device, event: int, starts: _Starts) -> float:
-        """When the first reader of an instruction starts, in the same run."""
-        run, readers = device.runs[event], self._readers.get(device.names[event], ())
-        return _first_after(device.starts[event], (starts.get((run, reader), ()) for reader in readers))
-
-    def _add_kernel(self, device: Device, event: Any, runs: Sequence[tuple[str, float, float]]) -> None:
-        stats = dict(event.stats)
-        start, end = event.start_ns, event.end_ns
-        module = _program_of(stats) or _find_running(runs, start)
-        if module:
-            self.modules[module] += end - start
-        if module and not self._is_ours(module):
-            name = OTHER
-        elif not _GRAPHS.isdisjoint(stats):  # The kernels of a graph have the name of its launch.
-            name = self._kernels.get(event.name, GRAPH)
-        elif not module:
-            name = UNNAMED
-        else:
-            name = str(stats.get("hlo_op") or _instruction_of(event.name))
-        device.add(name, self._lane, start, end)
-
-    def find_annotated(self, device: Device) -> list[_Span]:
+    def _find_annotated(self, device: Device) -> list[_Span]:
         """The steps that the host marked with `StepTraceAnnotation`, if instructions ran in them."""
         starts, spans = np.sort(device.starts), sorted(self._annotations)
         counts = [np.diff(np.searchsorted(starts, span))[0] for span in spans]
         return [span for span, count in zip(spans, counts, strict=True) if count]
+
+
+def _first_read(device: Device, event: int, starts: _Starts, readers: Mapping[str, Iterable[str]]) -> float:
+    """When the first reader of an instruction starts, in the same run."""
+    run, by = device.runs[event], readers.get(device.names[event], ())
+    return _first_after(device.starts[event], (starts.get((run, reader), ()) for reader in by))
+
+
+def _end_at_reads(
+    device: Device, transfers: Sequence[tuple[str, float, float]], readers: Mapping[str, Iterable[str]]
+) -> list[tuple[str, float, float]]:
+    """What ran beside the instructions: the start of each pair, until what it moved is read."""
+    if not transfers:
+        return []
+    starts = group(sorted(zip(device.names, device.starts, strict=True), key=lambda each: each[1]))
+    found = []
+    for name, begin, end in transfers:
+        read = _first_after(begin, (starts.get(reader, ()) for reader in readers.get(name, ())))
+        found.append((name, begin, min(end, read)))
+    return found
 
 
 def _list_runs(device: Device, once: Container[str]) -> list[_Span]:
@@ -315,9 +349,6 @@ def _first_after(instant: float, starts: Iterable[Sequence[float]]) -> float:
     """The first of several lists of instants, each in order, after an instant; infinity for none."""
     after = ((each, bisect.bisect_right(each, instant)) for each in starts)
     return min((each[place] for each, place in after if place < len(each)), default=math.inf)
-
-
-_Starts = dict[tuple[Any, str], list[float]]
 
 
 def _starts_by_run(device: Device) -> _Starts:
