@@ -56,8 +56,8 @@ class Instructions:
             number = numbers[instruction.id] = self._ids[instruction] = len(self.ops)
             self._list.append(instruction)
             operands = tuple([numbers[o] for o in instruction.operand_ids if o in numbers])
-            place = scope, computation.name, phase or default, file, line
-            self.ops.append(Op(number, instruction.opcode, *place, operands))
+            op = Op(number, instruction.opcode, scope, computation.name, phase or default, file, line, operands)
+            self.ops.append(op)
             if tags:
                 self.tags[number] = dict.fromkeys(tags.items())
 

@@ -228,9 +228,9 @@ class _Owners:
         # A collective that XLA combined has an operation for each element of its tuple.
         is_combined = bool(known.collective) and 0 <= at < len(known.owners)
         number = at if is_combined else 0
-        place = known.places[number]
-        readers = self._readers.find(name, index)
-        return Buffer(name, 0, "", known.owners[number], *place, type_name, made.values, *readers)
+        scope, phase = known.places[number]
+        readers, read_at = self._readers.find(name, index)
+        return Buffer(name, 0, "", known.owners[number], scope, phase, type_name, made.values, readers, read_at)
 
     def is_fill(self, name: str, index: str) -> bool:
         """Whether a value is an array without values of its own."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hlotag._text import list_some
 from hlotag.audits.audit import Audit
 from hlotag.audits.dumps import audit_optimized
-from hlotag.audits.joined import NEVER_RUN
+from hlotag.audits.rows import NEVER_RUN
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.work import measure
