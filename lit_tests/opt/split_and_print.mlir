@@ -7,7 +7,7 @@
 // RUN: hlotag-opt %t.bc | FileCheck %s --check-prefix=BYTECODE
 
 // CHECK-LABEL: func.func private @a
-// GENERIC: "func.func"(){{.*}}sym_name = "a"
+// GENERIC: "func.func"() <{function_type = () -> (), sym_name = "a", sym_visibility = "private"}> ({
 // LOC: #[[A:.*]] = loc("a.py":1:2)
 func.func private @a() loc("a.py":1:2)
 // CHECK: // -----
@@ -16,4 +16,4 @@ func.func private @a() loc("a.py":1:2)
 func.func private @b()
 
 // BYTECODE: module @m
-// BYTECODE: stablehlo.sine {{.*}} {mhlo.frontend_attributes = {k = "v"}}
+// BYTECODE: stablehlo.sine %arg0 {mhlo.frontend_attributes = {k = "v"}} : tensor<f32>
