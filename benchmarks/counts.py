@@ -82,8 +82,8 @@ def count(layers: int, switch: str) -> None:
 
         runs = {
             "bare walk": (plain, walk),
-            "default pipeline": (marked, passes_of(hlotag.DEFAULT_PIPELINE)),
-            "default pipeline, no tags": (plain, passes_of(hlotag.DEFAULT_PIPELINE)),
+            "default pipeline": (marked, passes_of(hlotag.passes.DEFAULT_PIPELINE)),
+            "default pipeline, no tags": (plain, passes_of(hlotag.passes.DEFAULT_PIPELINE)),
             "hlotag-resolve": (marked, passes_of("hlotag-resolve")),
             "verifier": (plain, lambda module: module.operation.verify()),
             "sdy-lift-inlined-meshes": (plain, lambda module: lift.run(module.operation)),

@@ -62,7 +62,7 @@ def counts(compiler: compilers.Compiler, name: str, *, hlo: bool) -> list[int]:
 def wrong(compiler: compilers.Compiler, name: str, *, hlo: bool) -> int:
     function, arguments = program(name)
     jax.clear_caches()
-    with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},{SIGN}", hlo=hlo):
+    with hlotag.stage(f"{hlotag.passes.DEFAULT_PIPELINE},{SIGN}", hlo=hlo):
         instructions = hlo_programs.compiled_instructions(compiler.lower(function, *arguments))
     return len(compilers.wrongly_signed(instructions))
 

@@ -68,7 +68,7 @@ def least(runs: int, prepare: Callable[[], Any], run: Callable[[Any], Any]) -> f
 
 def row(layers: int, walk: Callable[[Any], int]) -> tuple[int, dict[str, float]]:
     code, count = scale.module(layers)
-    text = pipeline_text(hlotag.DEFAULT_PIPELINE)
+    text = pipeline_text(hlotag.passes.DEFAULT_PIPELINE)
 
     def pipeline(module: Any) -> None:
         assert run_and_report(module, text, verify=False).ok

@@ -55,7 +55,7 @@ def lower(function: Callable[..., Any], *arguments: Any) -> Any:
     return _used[0].lower(function, *arguments) if _used else jax.jit(function).lower(*arguments)
 
 
-def lowered(name: str, pipeline: str | None = hlotag.DEFAULT_PIPELINE, *, hlo: bool = False, sign: bool = False) -> Any:
+def lowered(name: str, pipeline: str | None = hlotag.passes.DEFAULT_PIPELINE, *, hlo: bool = False, sign: bool = False) -> Any:
     """A program, lowered; all of it is tagged, or each operation."""
     function, arguments = hlo_programs.program(name)
 
@@ -113,7 +113,7 @@ def main() -> None:
     options = parser.parse_args()
     use(options.compiler)
     hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
-    both = f"{hlotag.DEFAULT_PIPELINE},{SIGN}"
+    both = f"{hlotag.passes.DEFAULT_PIPELINE},{SIGN}"
     print(f"jax {jax.__version__}, {options.compiler}")
     print(row("", ["instructions", "", "without", "a tag", "", "heavy and", "wrong", "compile", ""]))
     print(row("program", ["", "JAX", "+ stage", "+ HLO", "JAX", "+ stage", "+ HLO", "s", "ratio"]))

@@ -100,7 +100,7 @@ def mlir_opt() -> list[str] | None:
     if program is None or not PLUGIN.exists():
         return None
     flags = ("--allow-unregistered-dialect", "--mlir-print-op-generic", "--mlir-print-debuginfo")
-    return [program, f"--load-pass-plugin={PLUGIN}", f"--pass-pipeline=builtin.module({hlotag.DEFAULT_PIPELINE})", *flags]
+    return [program, f"--load-pass-plugin={PLUGIN}", f"--pass-pipeline=builtin.module({hlotag.passes.DEFAULT_PIPELINE})", *flags]
 
 
 def through_process(command: list[str], module: ir.Module) -> None:
@@ -125,7 +125,7 @@ def rows(layers: int, repeat: int):
         code = hlotag.mlir.modules.to_bytecode(module)
         return lambda: ir.Module.parse(code, module.context)
 
-    tagged = hlotag.run_passes(copies(marked)(), hlotag.DEFAULT_PIPELINE)
+    tagged = hlotag.run_passes(copies(marked)(), hlotag.passes.DEFAULT_PIPELINE)
 
     def passes(text, verify):
         return lambda module: hlotag.run_passes(module, text, verify=verify)
@@ -136,10 +136,10 @@ def rows(layers: int, repeat: int):
         lift = passmanager.PassManager.parse("builtin.module(sdy-lift-inlined-meshes)", plain.context)
         yield "operations", operations
         yield "bare walk", measure(bare_walk, copies(plain), repeat)
-        yield "default pipeline", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(marked), repeat)
-        yield "default pipeline + verifier", measure(passes(hlotag.DEFAULT_PIPELINE, True), copies(marked), repeat)
-        yield "default pipeline, no tags", measure(passes(hlotag.DEFAULT_PIPELINE, False), copies(plain), repeat)
-        for text in hlotag.DEFAULT_PIPELINE.split(","):
+        yield "default pipeline", measure(passes(hlotag.passes.DEFAULT_PIPELINE, False), copies(marked), repeat)
+        yield "default pipeline + verifier", measure(passes(hlotag.passes.DEFAULT_PIPELINE, True), copies(marked), repeat)
+        yield "default pipeline, no tags", measure(passes(hlotag.passes.DEFAULT_PIPELINE, False), copies(plain), repeat)
+        for text in hlotag.passes.DEFAULT_PIPELINE.split(","):
             module = marked if "resolve" in text else tagged
             yield f"  {text}", measure(passes(text, False), copies(module), repeat)
         yield "verifier", measure(lambda module: module.operation.verify(), copies(plain), repeat)

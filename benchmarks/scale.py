@@ -39,7 +39,7 @@ CASES = {
     "hlotag-propagate-autodiff": ("hlotag-resolve," + attach(RULES), "hlotag-propagate-autodiff"),
     "hlotag-strip": ("hlotag-resolve", "hlotag-strip"),
     "hlotag-finalize": ("hlotag-resolve," + attach(RULES), "hlotag-finalize"),
-    "default pipeline": ("", hlotag.DEFAULT_PIPELINE),
+    "default pipeline": ("", hlotag.passes.DEFAULT_PIPELINE),
 }
 
 

@@ -64,7 +64,7 @@ def configurations(rng: random.Random, value: str):
             ({"pipeline": None}, True, None),
             ({}, True, None),
             ({"rules": [rule]}, True, value),
-            ({"pipeline": f"{hlotag.DEFAULT_PIPELINE},hlotag-strip{{keys=soak,block}}", "rules": [rule]}, False, value),
+            ({"pipeline": f"{hlotag.passes.DEFAULT_PIPELINE},hlotag-strip{{keys=soak,block}}", "rules": [rule]}, False, value),
             ({"on_error": "warn"}, True, None),
         ]
     )

@@ -146,7 +146,7 @@ def compiling(layers: int, repeat: int, clock: Clock = time.process_time) -> tup
     variants = (("hlotag-strip", False), ("hlotag-finalize", False), ("hlotag-finalize", True))
 
     def once(last: str, hlo: bool) -> float:
-        with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},{last}", hlo=hlo):
+        with hlotag.stage(f"{hlotag.passes.DEFAULT_PIPELINE},{last}", hlo=hlo):
             jax.clear_caches()
             lowered = trace(layers).lower()
             start = clock()

@@ -22,7 +22,7 @@ def commands_of(name: str) -> list[list[str]]:
 def run_example(arguments: list[str], file: Path) -> Comparison:
     """Runs a command in the root of the repository, with two seconds of rounds."""
     assert main([*arguments, "--seconds", "2", "--json", str(file)]) == 0
-    return Comparison.read(file.read_text(), file.name)
+    return Comparison.from_json(file.read_text(), file.name)
 
 
 def growths(found: Comparison, measure: str) -> dict[str, float]:

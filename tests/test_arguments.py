@@ -63,7 +63,7 @@ MISTAKES = {
     "keys of names": (lambda: hlotag.enable(op_names="k"), "op_names must be a list of keys, got 'k'"),
     "what is called": (lambda: hlotag.xla_metadata_call2(3, {"k": "v"}), "callable.*3"),
     "an identifier of a fusion": (lambda: hlotag.must_fuse_call(jnp.sin), "expected an identifier.*write @hlotag.must_fuse_call"),
-    "a backend": (lambda: hlotag.xla_computation(jnp.sin, backend=X)(X), r"backend must be 'cpu', .*, got array\("),
+    "a backend": (lambda: hlotag.xla.xla_computation(jnp.sin, backend=X)(X), r"backend must be 'cpu', .*, got array\("),
     "what derived calls get": (lambda: hlotag.xla_metadata_call2(jnp.sin, {}, ad_metadata=X), "ad_metadata must be 'same', "),
     "what is decorated": (lambda: hlotag.tagged({"k": "v"})(3), "expected a callable to decorate, got 3"),
     "a class method": (lambda: hlotag.tagged({"k": "v"})(classmethod(print)), "got <classmethod.* write @classmethod, .* above"),
@@ -119,9 +119,9 @@ def test_an_option_and_a_parameter_of_one_name_are_told_apart():
 
     assert hlotag.audit(f, X, X).counts == hlotag.audit(jax.jit(f).lower(X, effects=X), effects=False).counts
     for call, given in ((hlotag.audit, {"effects": X}), (hlotag.profile, {"effects": X, "steps": X})):
-        with pytest.raises(hlotag.ArgumentError, match=r"(effects|steps)= is an option of hlotag\.\w+ and .* by position"):
+        with pytest.raises(hlotag.errors.ArgumentError, match=r"(effects|steps)= is an option of hlotag\.\w+ and .* by position"):
             call(f, X, **given)
-    with pytest.raises(hlotag.ArgumentError, match="xla_passes= must be True or False, got"):
+    with pytest.raises(hlotag.errors.ArgumentError, match="xla_passes= must be True or False, got"):
         hlotag.audit(lambda x: x, X, xla_passes=X)
 
 

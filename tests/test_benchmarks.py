@@ -46,7 +46,7 @@ def kept():
     """What hlotag makes for each program or block."""
     jax.clear_caches()
     gc.collect()
-    kinds = (walk.Walk, scopes._Entry, hlotag.Stage)
+    kinds = (walk.Walk, scopes._Entry, hlotag.tagging.state.Stage)
     # The compiled regular expressions and passes are shared; these are per program.
     objects = {kind.__name__: sum(type(x) is kind for x in gc.get_objects()) for kind in kinds}
     return objects | {"equations": _core.recorded_equations()}

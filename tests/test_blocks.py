@@ -130,7 +130,9 @@ def test_what_runs_after_the_call_cannot_be_decorated():
         yield x
 
     for function in (generator, coroutine, asynchronous_generator):
-        with pytest.raises(hlotag.TagError, match=rf"{function.__name__} is a generator or coroutine function.*inside of it"):
+        with pytest.raises(
+            hlotag.errors.TagError, match=rf"{function.__name__} is a generator or coroutine function.*inside of it"
+        ):
             hlotag.tagged({"k": "v"})(function)
-        with pytest.raises(hlotag.ArgumentError, match=r"write `with hlotag.stage\(...\):` inside of it"):
+        with pytest.raises(hlotag.errors.ArgumentError, match=r"write `with hlotag.stage\(...\):` inside of it"):
             hlotag.stage()(function)

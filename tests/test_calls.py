@@ -13,7 +13,7 @@ from modules import ops_of
 X = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
 
-@pytest.fixture(params=[None, hlotag.DEFAULT_PIPELINE], ids=["stage off", "stage on"])
+@pytest.fixture(params=[None, hlotag.passes.DEFAULT_PIPELINE], ids=["stage off", "stage on"])
 def staged(request):
     with hlotag.stage(request.param):
         yield

@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 
 import hlotag
-from hlotag import ArgumentError, HlotagError, Rule
+from hlotag import Rule
 from hlotag.comparisons import Comparison, Trend, Variant, grid
 from hlotag.comparisons.launches import confirm
 from hlotag.comparisons.results import compare_results, write_results
 from hlotag.comparisons.subjects import Prepared
 from hlotag.comparisons.timing import compare_pairs, join_launches
 from hlotag.comparisons.turns import Turns
+from hlotag.errors import ArgumentError, HlotagError
 from hlotag.profiles import Profile, Row
 from hlotag.profiles.record import Runner
 from hlotag.results.compared import Amount
@@ -315,15 +316,15 @@ def test_a_variant_that_fails_in_a_round_ends_no_other(traced, monkeypatch):
 
 
 def test_a_comparison_is_read_back_and_shown(compared, tmp_path):
-    again = Comparison.read(compared.to_json(), "c.json")
+    again = Comparison.from_json(compared.to_json(), "c.json")
     assert again == compared and str(again) == str(compared)
     text = str(compared)
     assert "Against none: tagged: " in text and "broken was not compiled: ValueError: planted" in text
     compared.to_html(tmp_path / "c.html")
     page = (tmp_path / "c.html").read_text()
     assert "<h2>Memory at the peak</h2>" in page and "layer=1, forward" in page and "<script" not in page
-    with pytest.raises(hlotag.ParseError, match="incomplete"):
-        Comparison.read(json.dumps(json.loads(compared.to_json()) | {"variants": [{}]}), "c.json")
+    with pytest.raises(hlotag.errors.ParseError, match="incomplete"):
+        Comparison.from_json(json.dumps(json.loads(compared.to_json()) | {"variants": [{}]}), "c.json")
 
 
 def test_shapes_are_compiled_and_do_not_run():

@@ -58,7 +58,7 @@ def folder(tmp_path, monkeypatch):
 
 def compare_by_command(*arguments: str) -> tuple[int, Comparison]:
     status = main(["compare", *arguments, "--seconds", "0", "--no-effects", "--json", "c.json"])
-    return status, Comparison.read(Path("c.json").read_text(), "c.json")
+    return status, Comparison.from_json(Path("c.json").read_text(), "c.json")
 
 
 def test_a_crash_ends_one_variant(folder, capsys):
@@ -226,7 +226,7 @@ def test_an_interrupt_leaves_what_is_done_and_no_process(folder):
     assert process.wait(30) == 130
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
-    done = Comparison.read(Path("r.json").read_text(), "r.json")
+    done = Comparison.from_json(Path("r.json").read_text(), "r.json")
     assert [each.name for each in done.outcomes] == ["b", "c", "d", "e"]
     _, found = compare_by_command(*(f"{name}=train.py:step" for name in "abcdef"), "--resume", "r.json")
     assert [each.name for each in found.outcomes] == ["b", "c", "d", "e", "f"] and found["f"].results == "equal"
@@ -265,7 +265,7 @@ def test_known_answers_of_a_command(folder, capsys):
     programs = [f"{name}={KNOWN}:{name}" for name in VARIANTS]
     command = ["compare", *programs, "--option", "refused:xla_no_such=1", "--seconds", "5", "--json", "c.json"]
     assert main(command) == 0
-    found = Comparison.read(Path("c.json").read_text(), "c.json")
+    found = Comparison.from_json(Path("c.json").read_text(), "c.json")
     assert capsys.readouterr().out.startswith(found.sentence)
     assert found["refused"].error.startswith("INVALID_ARGUMENT: No such compile option")
     assert "Unknown flag in XLA_FLAGS: --xla_no_such_flag=1" in found["crash"].error

@@ -44,7 +44,7 @@ reasons = []
 for _ in range(2):
     try:
         assert "frontend_attributes" not in hlotag.run_passes(module, "canonicalize,hlotag-strip")
-    except hlotag.IncompatibleJaxlibError as error:
+    except hlotag.errors.IncompatibleJaxlibError as error:
         assert "found: jaxlib" in str(error) and "what to do: install jaxlib from PyPI" in str(error)
         assert not _core.is_installed()
         reasons.append(str(error).split("reason: ")[1].split("\\n  supported")[0])

@@ -206,7 +206,7 @@ def test_dumps_end_with_their_block(tmp_path):
 
 
 def test_dumps_of_a_pipeline_that_fails_show_how_far_it_came(tmp_path):
-    with hlotag.stage("cse,hlotag-finalize"), hlotag.dump_to(tmp_path), pytest.raises(hlotag.PassError):
+    with hlotag.stage("cse,hlotag-finalize"), hlotag.dump_to(tmp_path), pytest.raises(hlotag.errors.PassError):
         program().lower(X)
     assert [name.split("_step_")[1] for name in names(tmp_path)] == ["00_before.mlir", "01_cse.mlir"]
     with hlotag.stage("cse,hlotag-finalize", on_error="warn"), hlotag.dump_to(tmp_path), pytest.warns(hlotag.PassFailedWarning):

@@ -69,7 +69,7 @@ def text_of(lowered_or_text):
 
 
 def failure(function=None):
-    with pytest.raises(hlotag.PassError) as raised, hlotag.stage(FAILING):
+    with pytest.raises(hlotag.errors.PassError) as raised, hlotag.stage(FAILING):
         lowered(function or program())
     return raised.value
 
@@ -130,7 +130,7 @@ def test_a_program_that_fails_again_leaves_one_file(reproducers):
 def test_rules_with_quotes_survive_the_command(capfd):
     f = program()
     rules = [Rule({"k": 'it\'s "5" $HOME'}, op="cosine")]
-    with pytest.raises(hlotag.PassError) as raised, hlotag.stage("hlotag-attach,hlotag-finalize", rules):
+    with pytest.raises(hlotag.errors.PassError) as raised, hlotag.stage("hlotag-attach,hlotag-finalize", rules):
         f(X)
     replay(raised.value, capfd)
 
@@ -154,7 +154,7 @@ def test_no_file_can_be_written(monkeypatch, tmp_path):
 def test_nothing_is_cached_and_jax_goes_on():
     f = program()
     for _ in range(2):
-        with hlotag.stage(FAILING), pytest.raises(hlotag.PassError):
+        with hlotag.stage(FAILING), pytest.raises(hlotag.errors.PassError):
             f(X)
     expected = jax.grad(lambda x: ((jnp.sin(x) + jnp.cos(x)) * jnp.cos(x)).sum())(X)
     np.testing.assert_allclose(f(X), expected, rtol=1e-6)
@@ -184,7 +184,7 @@ def test_on_error_warn_when_even_the_marks_cannot_be_resolved(monkeypatch):
     f = hlotag.tagged({"k": "v"}, grad={"k": "w"})(lambda x: jnp.sin(x) * 2.0)
     jitted = jax.jit(jax.grad(lambda x: f(x).sum()))
     alone = text_of(hlotag.run_passes(lowered(jitted).as_text(debug_info=True), "hlotag-strip"))
-    monkeypatch.setattr(staging, "run_or_raise", Mock(side_effect=hlotag.PassError("planted", ["planted"])))
+    monkeypatch.setattr(staging, "run_or_raise", Mock(side_effect=hlotag.errors.PassError("planted", ["planted"])))
     with hlotag.stage(on_error="warn"), pytest.warns(hlotag.PassFailedWarning, match="planted"):
         assert text_of(lowered(jitted)) == alone
 

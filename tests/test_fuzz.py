@@ -36,7 +36,7 @@ def corpus(name: str) -> list[Path]:
 def test_pipeline_text(path):
     try:
         once = pipeline_text(path.read_text(errors="replace"))
-    except hlotag.ArgumentError:
+    except hlotag.errors.ArgumentError:
         return
     assert pipeline_text(once) == once
 

@@ -115,7 +115,7 @@ def test_text_that_is_not_utf8_stays_as_it_is(serialized):
 
 def test_a_module_that_is_cut_off_is_refused(serialized):
     origins, _ = origins_of(jax.grad(mlp), X, W, B)
-    with pytest.raises(hlotag.ParseError, match="bytes are not a valid HLO module"):
+    with pytest.raises(hlotag.errors.ParseError, match="bytes are not a valid HLO module"):
         restore(serialized[:-1], origins.program, Rules([{}] * len(origins.program.entries()), ("*",)))
 
 
@@ -134,7 +134,7 @@ def test_what_a_compiler_has_read_and_taken_away_stays_away(platform, expected):
 def test_no_tag_is_lost_and_no_heavy_one_is_wrong(name):
     hlotag.register_pass(hlo_programs.sign_operations, name="test-sign-operations")
     function, arguments = program(name)
-    with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},test-sign-operations"):
+    with hlotag.stage(f"{hlotag.passes.DEFAULT_PIPELINE},test-sign-operations"):
         instructions = compiled_instructions(jax.jit(function).lower(*arguments))
     assert [i for i in instructions if "t" not in i.attributes and not is_xlas_own(i)] == []
     heavy = {i: s for i in instructions if (s := hlo_programs.signature_of_instruction(i)) is not None}

@@ -136,5 +136,5 @@ def test_a_compilation_without_a_callback_is_reported(monkeypatch):
     monkeypatch.setattr(hlo_stage._Restoration, "__call__", lambda self, module: module)
     with hlotag.stage():
         lowered = jax.jit(lambda x: square(x)).lower(X)
-    with pytest.raises(hlotag.PassError, match="XLA did not call it"):
+    with pytest.raises(hlotag.errors.PassError, match="XLA did not call it"):
         lowered.compile()

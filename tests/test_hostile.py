@@ -121,19 +121,19 @@ DEEP = {
 
 @pytest.mark.parametrize("name", DEEP)
 def test_text_that_is_deep_without_brackets(name, run_python):
-    code = "import sys, hlotag\ntry: hlotag.run_passes(sys.stdin.read())\nexcept hlotag.ParseError as error: print(error)"
+    code = "import sys, hlotag\ntry: hlotag.run_passes(sys.stdin.read())\nexcept hlotag.errors.ParseError as error: print(error)"
     assert re.fullmatch(r"(.* nested \d+ deep.*\n)?", run_python(code, input=DEEP[name]).stdout)
 
 
 def test_deep_text_raises_what_any_other_text_does():
     text = "module attributes {a = " + "[" * 900 + "]" * 900 + "} {}"
-    with pytest.raises(hlotag.ParseError, match="dialect-prefixed"):
+    with pytest.raises(hlotag.errors.ParseError, match="dialect-prefixed"):
         hlotag.run_passes(text)
 
 
 @pytest.mark.parametrize("bracket", ["[", "{a = affine_set<(d0) : (d0 >= 0)>, b = "])
 def test_options_nested_deeper_than_any_stack(bracket):
-    with pytest.raises(hlotag.PassError, match="nested deeper"):
+    with pytest.raises(hlotag.errors.PassError, match="nested deeper"):
         hlotag.run_passes("module {}", f"hlotag-attach{{rules='{bracket * 200_000}'}}")
 
 

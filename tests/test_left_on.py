@@ -25,7 +25,7 @@ EVERYTHING = (hlotag.Rule({"everything": "yes"}, op="*"), hlotag.Rule({"back": "
 def test_an_untagged_module_is_the_same_with_the_stage_on(program):
     function, args = PROGRAMS[program]
     texts = []
-    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+    for pipeline in (None, hlotag.passes.DEFAULT_PIPELINE):
         jax.clear_caches()  # An inner function that JAX has traced before keeps the locations of its first caller.
         with hlotag.stage(pipeline):
             texts.append(jax.jit(jax.value_and_grad(function)).lower(*args).as_text(debug_info=True))

@@ -17,8 +17,9 @@ import pytest
 from jax import lax
 
 import hlotag
-from hlotag import ParseError, _compat
+from hlotag import _compat
 from hlotag.cli import main
+from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.hlo.traffic import measure_traffic
 from hlotag.profiles import Limits, Profile, Row, limits

@@ -75,7 +75,7 @@ def test_the_name_of_a_fusion_chooses_what_is_in_it(audit):
     ("where", "hint"), [("prat=up", "did you mean part?"), ("loop_7", "or name an"), ("=x", "choose from part")]
 )
 def test_a_name_that_chooses_nothing_is_an_error(audit, where, hint):
-    with pytest.raises(hlotag.ArgumentError, match=re.escape(hint)):
+    with pytest.raises(hlotag.errors.ArgumentError, match=re.escape(hint)):
         list_instructions(audit, where)
 
 
@@ -84,7 +84,7 @@ def test_orders(audit):
     assert work == sorted(work, reverse=True)
     ops = [each.op.id for each in list_instructions(audit, order="program") if each.op]
     assert ops == sorted(ops)
-    with pytest.raises(hlotag.ArgumentError, match="choose from work, program"):
+    with pytest.raises(hlotag.errors.ArgumentError, match="choose from work, program"):
         list_instructions(audit, order="time")
 
 

@@ -51,7 +51,7 @@ def check(named):
     import hlotag
 
     for use in (lambda: hlotag.enable(), lambda: hlotag.stage(), lambda: hlotag.audit(jnp.sin, 1.0)):
-        with pytest.raises(hlotag.IncompatibleJaxlibError, match=named) as caught:
+        with pytest.raises(hlotag.errors.IncompatibleJaxlibError, match=named) as caught:
             use()
         assert all(part in str(caught.value) for part in (jax.__version__, supported.REQUIREMENT)), caught.value
     return hlotag
@@ -127,8 +127,8 @@ def test_a_python_without_its_lock_is_refused(run_python):
 
 def test_what_jax_lacks_is_explained_and_what_hlotag_lacks_is_not():
     for use, error in [  # Only what JAX lacks is an incompatible JAX; what hlotag lacks is a defect of hlotag's.
-        (lambda: jax.no_such_name, hlotag.IncompatibleJaxlibError),
-        (lambda: importlib.import_module("jax.no_such_module"), hlotag.IncompatibleJaxlibError),
+        (lambda: jax.no_such_name, hlotag.errors.IncompatibleJaxlibError),
+        (lambda: importlib.import_module("jax.no_such_module"), hlotag.errors.IncompatibleJaxlibError),
         (lambda: hlotag.errors.no_such_name, AttributeError),
         (lambda: hlotag.Rule({"k": "v"}, op="sine").no_such_name, AttributeError),
         (lambda: importlib.import_module("hlotag.no_such_module"), ModuleNotFoundError),

@@ -141,6 +141,6 @@ def test_a_failing_pipeline_leaves_the_module_as_it_was(functions, changes):
         module = parse_module(text)
         before = module.operation.get_asm(enable_debug_info=True)
         hlotag.run_passes(parse_module(text), ",".join(["hlotag-resolve", *changes]))
-        with pytest.raises(hlotag.PassError):
+        with pytest.raises(hlotag.errors.PassError):
             hlotag.run_passes(module, ",".join(["hlotag-resolve", *changes, "hlotag-attach{rules=nonsense}"]))
         assert module.operation.get_asm(enable_debug_info=True) == before

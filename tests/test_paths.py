@@ -220,7 +220,7 @@ def test_programs(program, capfd):
             return program(x)
 
     results, printed = [], []
-    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+    for pipeline in (None, hlotag.passes.DEFAULT_PIPELINE):
         with hlotag.stage(pipeline):
             results.append(jax.jit(step)(X))
             jax.effects_barrier()
@@ -247,7 +247,7 @@ def test_donated_buffers():
 def test_inputs_and_outputs_keep_their_shardings():
     sharding = NamedSharding(Mesh(jax.devices(), ("i",)), P("i"))
     outputs = []
-    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+    for pipeline in (None, hlotag.passes.DEFAULT_PIPELINE):
         with hlotag.stage(pipeline):
             f = jax.jit(gradient(), in_shardings=sharding, out_shardings=sharding)
             outputs.append((f(X).sharding, f.lower(X).compile().memory_analysis().temp_size_in_bytes))

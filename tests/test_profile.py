@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hlotag
-from hlotag import ArgumentError, HlotagError, ParseError
+from hlotag.errors import ArgumentError, HlotagError, ParseError
 from hlotag.profiles import Profile
 
 X = np.full((64, 64), 0.01, np.float32)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import traces
-from hlotag import ArgumentError, ParseError
 from hlotag.audits.audit import Audit
+from hlotag.errors import ArgumentError, ParseError
 from hlotag.profiles import Profile, trace
 from hlotag.profiles.join import profile_of
 from hlotag.profiles.program import Program

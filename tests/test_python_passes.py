@@ -132,7 +132,9 @@ def test_a_failure_undoes_the_whole_pipeline(before):
     with new_context():
         module = parse_module(MODULE)
         text = module.operation.get_asm(enable_debug_info=True)
-        with pytest.raises(hlotag.PassError, match=r"pass 'fail-late' failed\n.*error: .*Unlucky: after a change") as caught:
+        with pytest.raises(
+            hlotag.errors.PassError, match=r"pass 'fail-late' failed\n.*error: .*Unlucky: after a change"
+        ) as caught:
             hlotag.run_passes(module, before + "fail-late,hlotag-finalize")
         assert module.operation.get_asm(enable_debug_info=True) == text
         error, cause = caught.value, caught.value.__cause__
@@ -142,7 +144,7 @@ def test_a_failure_undoes_the_whole_pipeline(before):
 
 
 def test_what_a_pass_leaves_is_verified():
-    with pytest.raises(hlotag.PassError, match="pass 'break-module' failed"):
+    with pytest.raises(hlotag.errors.PassError, match="pass 'break-module' failed"):
         hlotag.run_passes(MODULE, "break-module")
 
 
@@ -163,7 +165,7 @@ def test_a_pass_may_run_passes():
     @hlotag.register_pass
     def nested(module):
         hlotag.run_passes(module, "hlotag-strip{keys=a},erase-dead")
-        with pytest.raises(hlotag.PassError):
+        with pytest.raises(hlotag.errors.PassError):
             hlotag.run_passes(module, "fail-late")
 
     result = hlotag.run_passes(MODULE, "nested,label-ops{op=none}")
@@ -216,7 +218,7 @@ def test_classes_that_are_refused(pass_, reason):
 
 def test_names_that_are_refused():
     for name in ("erase-dead", "hlotag-strip", "hlotag-new", "func.func", "With Space", ""):
-        with pytest.raises(hlotag.ArgumentError, match=r"already a pass|reserved|no name for a pass"):
+        with pytest.raises(hlotag.errors.ArgumentError, match=r"already a pass|reserved|no name for a pass"):
             hlotag.register_pass(print, name=name)
 
 
@@ -228,19 +230,19 @@ def test_in_the_stage_and_in_its_keys():
     x = jnp.ones(3)
     for label in ("one", "two", "one"):
         seen.clear()
-        with hlotag.stage(f"{hlotag.DEFAULT_PIPELINE},label-ops{{label={label}}}"):
+        with hlotag.stage(f"{hlotag.passes.DEFAULT_PIPELINE},label-ops{{label={label}}}"):
             assert not seen  # asked whether it exists, not tried out
             assert f'label = "{label}"' in jitted.lower(x).as_text()
             np.testing.assert_array_equal(jitted(x), f(x))
     assert "label" not in jitted.lower(x).as_text()
-    with pytest.raises(hlotag.ArgumentError, match="not-registered"), hlotag.stage("not-registered"):
+    with pytest.raises(hlotag.errors.ArgumentError, match="not-registered"), hlotag.stage("not-registered"):
         pass
 
 
 def test_an_error_has_the_line_of_the_pass():
     place = f"    in fail_late at {__file__}:{fail_late.__code__.co_firstlineno + 4}"
     text = "\n".join(MODULE.strip().splitlines()[1:-1])  # The module around it has no place in the text.
-    with pytest.raises(hlotag.PassError) as caught:
+    with pytest.raises(hlotag.errors.PassError) as caught:
         hlotag.run_passes(text, "fail-late")
     assert str(caught.value).splitlines()[1:3] == [f"  error: {__name__}.Unlucky: after a change", place]
 
@@ -248,13 +250,13 @@ def test_an_error_has_the_line_of_the_pass():
 def test_the_entry_point_of_a_program_must_stay(tmp_path, monkeypatch):
     monkeypatch.setenv("HLOTAG_REPRODUCER_DIR", str(tmp_path))
     message = "type of the program's entry point from .*3xf32.* to nothing"
-    with pytest.raises(hlotag.PassError, match=message):
+    with pytest.raises(hlotag.errors.PassError, match=message):
         hlotag.run_passes(jax.jit(jnp.sin).lower(jnp.ones(3)), "rename-main")
 
     def f(x):
         return hlotag.tag(jnp.sin(x), {"k": "v"})
 
-    with pytest.raises(hlotag.PassError, match=message) as caught, hlotag.stage("rename-main"):
+    with pytest.raises(hlotag.errors.PassError, match=message) as caught, hlotag.stage("rename-main"):
         jax.jit(f).lower(np.ones(3, np.float32))
     assert "@main" in Path(caught.value.reproducer).read_text()
     with pytest.warns(hlotag.PassFailedWarning, match=message), hlotag.stage("rename-main", on_error="warn"):

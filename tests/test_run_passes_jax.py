@@ -66,9 +66,9 @@ def test_run_passes_leaves_its_lowered_and_the_cache_alone(arguments, lowered):
     assert "group" in changed.compile().as_text()  # and not the executable of the module it was made from
     assert lowered.as_text() == before == jax.jit(program).lower(*arguments).as_text()
     assert "group" not in lowered.compile().as_text() and "group" not in executable.as_text()
-    with pytest.raises(hlotag.ArgumentError):
+    with pytest.raises(hlotag.errors.ArgumentError):
         hlotag.run_passes(lowered, "no-such-pass")
-    with pytest.raises(hlotag.PassError, match="hlotag-attach"):
+    with pytest.raises(hlotag.errors.PassError, match="hlotag-attach"):
         hlotag.run_passes(lowered, TAG + ',hlotag-attach{rules="[{opp = 1 : i32}]"}')
     assert lowered.as_text() == before
 

@@ -76,7 +76,7 @@ def test_a_stage_held_across_an_await_is_refused_in_other_tasks():
             return tags()
 
     held, other, own = together(holds(), lowers(), has_its_own())
-    assert isinstance(other, hlotag.ScopeError) and "asyncio task" in str(other) and "await" in str(other)
+    assert isinstance(other, hlotag.errors.ScopeError) and "asyncio task" in str(other) and "await" in str(other)
     assert own == set() and held == {"v"}
 
 
@@ -92,7 +92,7 @@ def test_a_task_whose_stage_another_task_covers_is_refused():
             return tags()
 
     a, b = together(first(), second())
-    assert isinstance(a, hlotag.ScopeError), "its program would have lost its tags"
+    assert isinstance(a, hlotag.errors.ScopeError), "its program would have lost its tags"
     # The first block was left in between, below the second, which is still what it said.
     assert b == set()
 
@@ -128,8 +128,8 @@ def test_a_block_held_across_an_await_is_refused_elsewhere():
     hlotag.enable()
     held, entering, lowering = together(holds(), enters(), lowers())
     assert held == {"a"}
-    assert isinstance(entering, hlotag.ScopeError) and "tagged block" in str(entering)
-    assert isinstance(lowering, hlotag.ScopeError)
+    assert isinstance(entering, hlotag.errors.ScopeError) and "tagged block" in str(entering)
+    assert isinstance(lowering, hlotag.errors.ScopeError)
 
 
 def test_a_block_is_left_by_the_task_that_entered_it():
@@ -142,11 +142,11 @@ def test_a_block_is_left_by_the_task_that_entered_it():
 
     async def other():
         await turn()
-        with pytest.raises(hlotag.ScopeError), block:
+        with pytest.raises(hlotag.errors.ScopeError), block:
             pass
 
     assert together(one(3), other()) == [None, None]
-    with pytest.raises(hlotag.ScopeError, match="not entered"):
+    with pytest.raises(hlotag.errors.ScopeError, match="not entered"):
         block.__exit__(None, None, None)
 
 

@@ -61,7 +61,7 @@ def test_toggling_lowers_each_configuration_once(monkeypatch):
     lower.__signature__ = inspect.signature(mlir.lower_jaxpr_to_module)
     monkeypatch.setattr(mlir, "lower_jaxpr_to_module", lower)
     f = gradient()
-    a, b = hlotag.DEFAULT_PIPELINE, "hlotag-resolve,hlotag-strip"
+    a, b = hlotag.passes.DEFAULT_PIPELINE, "hlotag-resolve,hlotag-strip"
     seen = []
     for pipeline in (None, a, None, b, a):
         with hlotag.stage(pipeline):
@@ -104,7 +104,7 @@ def test_a_stage_may_be_entered_again_nested_and_from_threads():
     with block as second:
         assert second is hlotag.active() is first
     assert hlotag.active() is None
-    with pytest.raises(hlotag.ScopeError, match="had not entered it"):
+    with pytest.raises(hlotag.errors.ScopeError, match="had not entered it"):
         block.__exit__()
     assert hlotag.active() is None
 
@@ -138,7 +138,7 @@ def test_what_is_wrapped_passes_arguments_on_as_they_come():
 
 @pytest.mark.parametrize(
     "pipeline",
-    ["", "canonicalize", "hlotag-attach", "hlotag-resolve", "hlotag-resolve,hlotag-attach", hlotag.DEFAULT_PIPELINE],
+    ["", "canonicalize", "hlotag-attach", "hlotag-resolve", "hlotag-resolve,hlotag-attach", hlotag.passes.DEFAULT_PIPELINE],
     ids=lambda text: text[:28],
 )
 def test_a_pipeline_keeps_tags_and_nothing_in_flight(pipeline):

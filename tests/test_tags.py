@@ -188,7 +188,7 @@ def test_the_last_tag_says_what_derived_operations_get(staged, form):
     assert {value for _, value in tagged_ops(jax.grad(f), X)} == {"last"}
 
 
-@pytest.mark.parametrize("pipeline", [None, hlotag.DEFAULT_PIPELINE], ids=["stage off", "stage on"])
+@pytest.mark.parametrize("pipeline", [None, hlotag.passes.DEFAULT_PIPELINE], ids=["stage off", "stage on"])
 @pytest.mark.parametrize("transform", [jax.jit, lambda f: f], ids=["jit", "eager"])
 def test_leaves_that_are_no_arrays_stay_as_they_are(pipeline, transform):
     leaves = {"text": "s", "float": 1.5, "bool": True, "function": len, "nothing": None}
@@ -237,7 +237,7 @@ def test_any_text_is_a_value_and_a_key(staged):
     ],
 )
 def test_what_cannot_be_a_tag_is_refused_where_it_is_written(attrs, message):
-    with pytest.raises(hlotag.TagError, match=message):
+    with pytest.raises(hlotag.errors.TagError, match=message):
         hlotag.tag(X, attrs)
 
 

@@ -56,7 +56,7 @@ def test_names_come_out_as_jax_writes_them(scope):
             return hlotag.tag(jax.jit(transpose)(x) * jnp.cos(x), {"k": "v"}).sum()
 
     texts = []
-    for pipeline in (None, hlotag.DEFAULT_PIPELINE):
+    for pipeline in (None, hlotag.passes.DEFAULT_PIPELINE):
         with hlotag.stage(pipeline):
             texts.append([op.location for op in ops_of(jax.jit(jax.grad(f)).lower(1.0))])
     assert texts[0] == texts[1]
@@ -65,9 +65,9 @@ def test_names_come_out_as_jax_writes_them(scope):
 def test_a_key_of_hlotags_own_is_refused_in_jaxs_spelling_too(staged):
     value = lambda x: xla_metadata.set_xla_metadata(jnp.sin(x), **{"hlotag.grad.k": "-"})
     block = xla_metadata.set_xla_metadata(**{"hlotag.grad.k": "-"})(lambda x: jnp.sin(x))
-    with pytest.raises(hlotag.TagError, match=r"'hlotag\.grad\.k': the prefix 'hlotag\.' is reserved"):
+    with pytest.raises(hlotag.errors.TagError, match=r"'hlotag\.grad\.k': the prefix 'hlotag\.' is reserved"):
         jax.jit(value).lower(1.0)
-    with pytest.raises(hlotag.PassError, match=r"'hlotag\.grad\.k'.*the prefix 'hlotag\.' is reserved"):
+    with pytest.raises(hlotag.errors.PassError, match=r"'hlotag\.grad\.k'.*the prefix 'hlotag\.' is reserved"):
         jax.jit(block).lower(1.0)
 
 
@@ -88,9 +88,9 @@ def test_escape_sequences_of_a_module_reach_no_terminal():
     text = ESCAPES.replace("FILE", r"\1B[2J")
     with pytest.warns(hlotag.TagDroppedWarning, match=r"\\x1b\[2J.*\\1B\[31m") as caught:
         hlotag.run_passes(text)
-    with pytest.raises(hlotag.PassError) as failed:
+    with pytest.raises(hlotag.errors.PassError) as failed:
         hlotag.run_passes(text, "hlotag-finalize")
-    with pytest.raises(hlotag.ParseError) as refused:
+    with pytest.raises(hlotag.errors.ParseError) as refused:
         hlotag.run_passes("func.func @f() attributes {a = \x1b}")
     assert not any("\x1b" in str(said) for said in (caught[0].message, failed.value, refused.value))
 
@@ -113,9 +113,9 @@ def test_warnings_point_at_lines_of_the_user(monkeypatch, set_xla_metadata):
             lower(scheduled)
             lower(lambda x: set_xla_metadata(x, k="v") + 1)
             before.lower()
-            hlotag.enable(f"{hlotag.DEFAULT_PIPELINE},hlotag-finalize", on_error="warn")
+            hlotag.enable(f"{hlotag.passes.DEFAULT_PIPELINE},hlotag-finalize", on_error="warn")
             run = staging.run_or_raise  # The first run fails, and the second one is of the program's own tags.
-            monkeypatch.setattr(staging, "run_or_raise", Mock(side_effect=[hlotag.PassError("p", []), []]))
+            monkeypatch.setattr(staging, "run_or_raise", Mock(side_effect=[hlotag.errors.PassError("p", []), []]))
             lower(lambda x: jnp.sin(x))
             monkeypatch.setattr(staging, "run_or_raise", run)
             lower(lambda x: set_xla_metadata(jnp.sin(x), k="v")).compile({"xla_disable_all_hlo_passes": True})

@@ -132,7 +132,7 @@ def test_programs_of_other_threads_are_left_alone():
 
 def test_a_program_that_cannot_be_read_runs_and_is_named(monkeypatch, caplog):
     def read(module):
-        raise hlotag.ParseError("no text")
+        raise hlotag.errors.ParseError("no text")
 
     monkeypatch.setattr(blocks.program, "read", read)
     with hlotag.auditing() as audits:

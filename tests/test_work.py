@@ -103,7 +103,7 @@ def test_only_the_row_that_changed_is_listed(step):
     assert {row.value for row in compared(before, now, "scope")[1]} == {"layer_1"}
     program, rows = compared(before, before)
     assert rows == [] and all(amount.trend == "same" for amount in program.amounts)
-    with pytest.raises(hlotag.ArgumentError, match="choose from layer"):
+    with pytest.raises(hlotag.errors.ArgumentError, match="choose from layer"):
         compared(before, now, "no")
 
 

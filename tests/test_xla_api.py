@@ -13,7 +13,8 @@ import pytest
 from jax.experimental.layout import Format, Layout
 from jaxlib import _jax
 
-from hlotag import ArgumentError, xla
+from hlotag import xla
+from hlotag.errors import ArgumentError
 from xla_programs import ADD_HLO, NEGATE_HLO, ONE_TO_THREE, SHARDED_HLO, SUM, add_on, lists
 
 # --- Options -----------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import hlotag
-from hlotag import ArgumentError, xla
+from hlotag import xla
+from hlotag.errors import ArgumentError
 from xla_programs import lists
 
 
@@ -35,13 +36,13 @@ def cosine(x):
 
 
 def test_the_function_is_wrapped():
-    made = hlotag.xla_computation(jax.jit(cosine))
+    made = hlotag.xla.xla_computation(jax.jit(cosine))
     assert made.__name__ == "cosine" and made(3.0).name() == "xla_computation_cosine"
-    assert "xla_computation_unknown" in hlotag.xla_computation(functools.partial(jnp.add, 1.0))(2.0).as_hlo_text()
+    assert "xla_computation_unknown" in hlotag.xla.xla_computation(functools.partial(jnp.add, 1.0))(2.0).as_hlo_text()
     with pytest.raises(ArgumentError, match="takes a function, not 3"):
-        hlotag.xla_computation(3)
+        hlotag.xla.xla_computation(3)
     with pytest.raises(ZeroDivisionError):
-        hlotag.xla_computation(lambda x: 1 // 0)(1.0)
+        hlotag.xla.xla_computation(lambda x: 1 // 0)(1.0)
 
 
 # --- Arguments ---------------------------------------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ ARGUMENTS = {
 @pytest.mark.parametrize("kind", ARGUMENTS)
 def test_argument(kind):
     given, expected = ARGUMENTS[kind]
-    computation = hlotag.xla_computation(lambda unused, x: x, instantiate_const_outputs=True)(1.0, given)
+    computation = hlotag.xla.xla_computation(lambda unused, x: x, instantiate_const_outputs=True)(1.0, given)
     assert [str(shape).split("{")[0] for shape in computation.program_shape().parameter_shapes()] == ["f32[]", expected]
 
 
@@ -76,7 +77,9 @@ def test_pytrees_and_keywords():
 
     shapes = [jax.ShapeDtypeStruct((n,), np.float32) for n in range(6)]
     tree = {"y": shapes[1], "x": shapes[2], "none": None}
-    computation, out = hlotag.xla_computation(f, return_shape=True)(tree, Pair(shapes[3], [shapes[2]]), b=shapes[4], a=shapes[5])
+    computation, out = hlotag.xla.xla_computation(f, return_shape=True)(
+        tree, Pair(shapes[3], [shapes[2]]), b=shapes[4], a=shapes[5]
+    )
     assert str(computation.program_shape()) == (
         "(p0: f32[2], p1: f32[1], p2: f32[3], p3: f32[2], p4: f32[5], p5: f32[4]) -> (f32[5], f32[4], f32[2])"
     )
@@ -87,18 +90,18 @@ def test_pytrees_and_keywords():
 @pytest.mark.parametrize("tuple_args", [None, True, False])
 def test_tuple(client, count, tuple_args):
     """Only when asked for, however many arguments there are. Either form runs."""
-    computation = hlotag.xla_computation(lambda *xs: sum(xs), tuple_args=tuple_args)(*[1.0] * count)
+    computation = hlotag.xla.xla_computation(lambda *xs: sum(xs), tuple_args=tuple_args)(*[1.0] * count)
     assert len(computation.program_shape().parameter_shapes()) == (1 if tuple_args else count)
     assert on_replicas(client, computation, *[[np.float32(i)] for i in range(count)])[0] == sum(range(count))
 
 
 def test_static_arguments():
     f = lambda n, x, name: (x * n, {"name" + name: x})
-    computation, out = hlotag.xla_computation(f, static_argnums=(0, -1), return_shape=True)(3, 2.0, "d")
+    computation, out = hlotag.xla.xla_computation(f, static_argnums=(0, -1), return_shape=True)(3, 2.0, "d")
     assert str(computation.program_shape()) == "(p0: f32[]) -> (f32[], f32[])" and list(out[1]) == ["named"]
     assert "constant(3)" in computation.as_hlo_text()
     for static in ([0, 2], np.array([0, 2]), (np.int64(0), np.int32(-1))):
-        assert "constant(4)" in hlotag.xla_computation(f, static_argnums=static)(4, 2.0, "d").as_hlo_text()
+        assert "constant(4)" in hlotag.xla.xla_computation(f, static_argnums=static)(4, 2.0, "d").as_hlo_text()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ def test_static_arguments():
 )
 def test_backend_need_not_be_there(backend, call):
     f = lambda x: (jnp.linalg.qr(x), lax.psum(x, "i"))
-    text = hlotag.xla_computation(f, axis_env=[("i", 2)], backend=backend)(np.ones((3, 3), np.float32)).as_hlo_text()
+    text = hlotag.xla.xla_computation(f, axis_env=[("i", 2)], backend=backend)(np.ones((3, 3), np.float32)).as_hlo_text()
     assert call in text and "replica_groups={{0,1}}" in text
 
 
@@ -127,7 +130,7 @@ BAD = {
 def test_bad_parameter(kind):
     parameters, message = BAD[kind]
     with pytest.raises(ArgumentError, match=message):
-        hlotag.xla_computation(lambda x: x, **parameters)(np.zeros(4, np.float32))
+        hlotag.xla.xla_computation(lambda x: x, **parameters)(np.zeros(4, np.float32))
 
 
 # --- Collectives over axis_env -----------------------------------------------------------------------------------------------
@@ -164,7 +167,7 @@ def test_collective(client, kind):
     """The operation is over replicas, without channels, and its numbers are right."""
     f, operation, expected = COLLECTIVES[kind]
     axes = (["i", np.int64(2)], ("j", 2)) if kind == "two axes" else [("i", 4)]
-    computation = hlotag.xla_computation(f, axis_env=axes)(ROWS[0])
+    computation = hlotag.xla.xla_computation(f, axis_env=axes)(ROWS[0])
     text = computation.as_hlo_text()
     assert f" {operation}(" in text and "channel_id" not in text and "partition-id" not in text
     assert computation.num_replicas == 4
@@ -175,7 +178,7 @@ def test_collective(client, kind):
 
 def test_replica_groups(client):
     """Text and bytes do not say how many replicas there are: too few are refused, and enough give the sum."""
-    computation = hlotag.xla_computation(lambda x: x - lax.psum(x, "i"), axis_env=[("i", 4)])(2)
+    computation = hlotag.xla.xla_computation(lambda x: x - lax.psum(x, "i"), axis_env=[("i", 4)])(2)
     assert "replica_groups={{0,1,2,3}}" in computation.as_hlo_text()
     for form in (computation.as_hlo_text(), computation.as_serialized_hlo_module_proto()):
         with pytest.raises(ArgumentError, match=r"all_reduce names replica or partition 3, but the program is compiled for 1"):
@@ -193,7 +196,7 @@ MATRIX = np.arange(16, dtype=np.float32).reshape(4, 4)
 def test_parts(client):
     f = lambda x, tree: (x @ tree["a"], tree["b"])
     tree = {"a": MATRIX, "b": MATRIX[0], "none": None}
-    make = hlotag.xla_computation(f, in_parts=(P(2, 1), {"a": None, "b": P(2), "none": None}), out_parts=(P(1, 2), P(None)))
+    make = hlotag.xla.xla_computation(f, in_parts=(P(2, 1), {"a": None, "b": P(2), "none": None}), out_parts=(P(1, 2), P(None)))
     computation = make(MATRIX, tree)
     shardings = [line.split("sharding=")[1] for line in computation.as_hlo_text().splitlines() if "parameter(" in line]
     assert shardings == ["{devices=[2,1]<=[2]}", "{replicated}", "{devices=[2]<=[2]}"]
@@ -207,7 +210,7 @@ def test_parts(client):
 @pytest.mark.parametrize("tuple_args", [False, True])
 def test_parts_of_a_prefix(client, tuple_args):
     """One entry for all of an argument, or of the output; static arguments have none."""
-    make = hlotag.xla_computation(
+    make = hlotag.xla.xla_computation(
         lambda n, pair: (pair[0] * n, pair[1] + n), static_argnums=0, in_parts=(P(4),), out_parts=P(4), tuple_args=tuple_args
     )
     computation = make(3, (MATRIX, MATRIX[0], None))
@@ -220,7 +223,7 @@ def test_parts_of_a_prefix(client, tuple_args):
 def test_replicas_of_partitions(client):
     """The program is made; jaxlib cannot run it, and its way of saying so is to end the process."""
     f = lambda x: lax.psum(x, "i")
-    computation = hlotag.xla_computation(f, axis_env=[("i", 2)], in_parts=(P(2),), out_parts=P(2))(np.zeros(4, np.float32))
+    computation = hlotag.xla.xla_computation(f, axis_env=[("i", 2)], in_parts=(P(2),), out_parts=P(2))(np.zeros(4, np.float32))
     assert (computation.num_replicas, computation.num_partitions) == (2, 2)
     with pytest.raises(ArgumentError, match=r"2 replicas of 2 partitions.*use one mesh for both, with jax\.shard_map"):
         client.compile_and_load(computation)
@@ -232,7 +235,7 @@ def test_a_function_with_a_mesh_of_its_own():
     split = jax.sharding.NamedSharding(mesh, P("d"))
     x = jax.device_put(np.arange(4, dtype=np.float32), split)
     total = jax.shard_map(lambda x: lax.psum(x, "d"), mesh=mesh, in_specs=P("d"), out_specs=P())
-    computation = hlotag.xla_computation(lambda x: lax.with_sharding_constraint(x, split) + total(x).sum())(x)
+    computation = hlotag.xla.xla_computation(lambda x: lax.with_sharding_constraint(x, split) + total(x).sum())(x)
     assert computation.num_partitions == 2
     loaded = xla.compile_and_load(computation)
     (parameter,) = loaded._parameters

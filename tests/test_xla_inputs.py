@@ -11,7 +11,8 @@ from jax.extend.mlir import ir
 from jaxlib import _hlo, _jax
 
 import hlotag
-from hlotag import ArgumentError, ParseError, _compat, xla
+from hlotag import _compat, xla
+from hlotag.errors import ArgumentError, ParseError
 from hlotag.mlir.modules import to_bytecode
 from xla_programs import ADD_HLO, ADD_STABLEHLO, ONE_TO_THREE, SUM, add_on, hlo_text, lists
 
@@ -44,7 +45,7 @@ def exported():
 
 def computation():
     with hlotag.stage():
-        return hlotag.xla_computation(tagged_add)(ONE_TO_THREE, ONE_TO_THREE)
+        return hlotag.xla.xla_computation(tagged_add)(ONE_TO_THREE, ONE_TO_THREE)
 
 
 LIKE_AN_ELIDED_CONSTANT = 'add(x, y), metadata={op_name="\\"constant({...})"}'
@@ -95,7 +96,7 @@ def test_pipeline(client, kind):
 @pytest.mark.parametrize("f", [lambda *xs: sum(xs), lambda *xs: (xs[0], sum(xs))])
 def test_donated_parameters_keep_their_place(client, f, tuple_args):
     """jaxlib makes leaves of tuples of parameters, and of a tuple of one result."""
-    computation = hlotag.xla_computation(f, donate_argnums=1, tuple_args=tuple_args)(*[1.0] * 101)
+    computation = hlotag.xla.xla_computation(f, donate_argnums=1, tuple_args=tuple_args)(*[1.0] * 101)
     for form in (computation, computation.as_hlo_text(), computation.as_serialized_hlo_module_proto()):
         arguments = [client.buffer_from_pyval(np.float32(1)) for _ in range(101)]
         assert client.compile_and_load(form).execute(arguments)[-1] == 101
@@ -195,7 +196,7 @@ def test_functions_of_python_are_not_in_text_or_bytes():
         loaded,
         xla.compile_and_load(given.as_text(), host_callbacks=callbacks),
         xla.deserialize_executable(loaded.serialize(), host_callbacks=callbacks),
-        xla.compile_and_load(hlotag.xla_computation(double)(x)),
+        xla.compile_and_load(hlotag.xla.xla_computation(double)(x)),
     ):
         assert again.execute([x])[0].tolist() == [0, 2, 4]
     assert len(seen) == 4

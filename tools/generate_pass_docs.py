@@ -35,7 +35,7 @@ def render() -> str:
     passes = own_passes()
     index = ["| pass | |", "| --- | --- |", *(f"| [`{p.name}`](#{p.name}) | {p.summary} |" for p in passes)]
     sections = [
-        INTRODUCTION.format(pipeline=",\n".join(hlotag.DEFAULT_PIPELINE.split(","))),
+        INTRODUCTION.format(pipeline=",\n".join(hlotag.passes.DEFAULT_PIPELINE.split(","))),
         "\n".join(index) + "\n",
         *map(_section, passes),
     ]

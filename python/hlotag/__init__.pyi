@@ -3,37 +3,27 @@
 
 from . import audits as audits
 from . import comparisons as comparisons
+from . import errors as errors
+from . import passes as passes
 from . import profiles as profiles
 from . import xla as xla
 from .audits.audit import read_audit as read_audit
 from .audits.blocks import auditing as auditing
 from .audits.collect import audit as audit
 from .comparisons.run import compare as compare
-from .errors import ArgumentError as ArgumentError
-from .errors import Diagnostic as Diagnostic
 from .errors import HlotagError as HlotagError
-from .errors import IncompatibleJaxlibError as IncompatibleJaxlibError
 from .errors import KeyIgnoredWarning as KeyIgnoredWarning
-from .errors import ParseError as ParseError
-from .errors import PassError as PassError
 from .errors import PassFailedWarning as PassFailedWarning
-from .errors import ScopeError as ScopeError
 from .errors import TagDroppedWarning as TagDroppedWarning
-from .errors import TagError as TagError
 from .errors import TagIgnoredWarning as TagIgnoredWarning
 from .lowering.dump import dump_to as dump_to
-from .lowering.hlo_stage import Record as Record
-from .lowering.hlo_stage import recorded as recorded
 from .lowering.staging import disable as disable
 from .lowering.staging import enable as enable
 from .lowering.staging import stage as stage
-from .passes.pipeline import DEFAULT_PIPELINE as DEFAULT_PIPELINE
 from .passes.pipeline import list_passes as list_passes
 from .passes.pipeline import run_passes as run_passes
 from .passes.python_passes import register_pass as register_pass
 from .passes.rules import load_rules as load_rules
-from .passes.syntax import PassInfo as PassInfo
-from .passes.syntax import PassOption as PassOption
 from .profiles.blocks import profiling as profiling
 from .profiles.record import profile as profile
 from .profiles.record import read_profile as read_profile
@@ -41,15 +31,11 @@ from .tagging.calls import fuse_limit as fuse_limit
 from .tagging.calls import must_fuse_call as must_fuse_call
 from .tagging.calls import xla_metadata_call as xla_metadata_call
 from .tagging.calls import xla_metadata_call2 as xla_metadata_call2
-from .tagging.keys import BY_KEY as BY_KEY
-from .tagging.keys import Key as Key
 from .tagging.keys import register_key as register_key
 from .tagging.rules import Rule as Rule
-from .tagging.state import Stage as Stage
 from .tagging.state import active as active
 from .tagging.tags import set_xla_metadata as set_xla_metadata
 from .tagging.tags import tag as tag
 from .tagging.tags import tagged as tagged
-from .xla.computation import xla_computation as xla_computation
 
 __version__: str

@@ -137,7 +137,7 @@ def compile_case(case: Case, devices: Sequence[Any], *, alone: bool) -> str:
         else:
             with hlotag.stage(rules=made.rules()):
                 jax.jit(mapped).lower(shape).compile()
-    except hlotag.TagError:
+    except hlotag.errors.TagError:
         return ""  # hlotag refuses the value with a line of the program.
     except jax.errors.JaxRuntimeError as error:
         return str(error).splitlines()[0][:160]

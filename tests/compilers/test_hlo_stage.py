@@ -28,7 +28,7 @@ SIGN = "test-compilers-sign-operations"
 def signed() -> str:
     hlotag.register_key("t", compiler=False)
     hlotag.register_pass(hlo_programs.sign_operations, name=SIGN)
-    return f"{hlotag.DEFAULT_PIPELINE},{SIGN}"
+    return f"{hlotag.passes.DEFAULT_PIPELINE},{SIGN}"
 
 
 def squares(x):

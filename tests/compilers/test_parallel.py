@@ -61,7 +61,7 @@ def tags_of(instruction: Instruction) -> list[str]:
 
 @pytest.mark.parametrize("name", parallel_programs.PROGRAMS)
 def test_collectives_have_the_tags_of_all_that_they_came_from(four, name):
-    lowered = lower(four, name, pipeline=f"{hlotag.DEFAULT_PIPELINE},{NUMBER}")
+    lowered = lower(four, name, pipeline=f"{hlotag.passes.DEFAULT_PIPELINE},{NUMBER}")
     found = hlo_programs.compiled_instructions(lowered)
     assert [i for i in found if "t" not in i.attributes and "jit(" in i.op_name] == []
     collectives = [i for i in found if COLLECTIVE.match(i.opcode) or (i.opcode == "async-done" and COLLECTIVE.match(i.name))]
@@ -89,7 +89,7 @@ def test_collectives_have_the_tags_of_all_that_they_came_from(four, name):
 @pytest.mark.parametrize("name", parallel_programs.PROGRAMS)
 def test_all_but_attributes_is_as_the_compiler_made_it(four, name):
     one_tag = {"rules": [hlotag.Rule({"k": "v"}, op="*")]}
-    own_tags = {"pipeline": f"{hlotag.DEFAULT_PIPELINE},{NUMBER}"}
+    own_tags = {"pipeline": f"{hlotag.passes.DEFAULT_PIPELINE},{NUMBER}"}
     plain, tagged, restored, hidden = (
         without_names(lower(four, name, **stage).compile().as_text())
         for stage in ({}, {"hlo": False, **one_tag}, one_tag, own_tags)
@@ -100,7 +100,7 @@ def test_all_but_attributes_is_as_the_compiler_made_it(four, name):
 
 @pytest.mark.parametrize("name", parallel_programs.PROGRAMS)
 def test_no_tag_of_a_parallel_program_is_lost(four, name):
-    audit = hlotag.audit(lower(four, name, pipeline=f"{hlotag.DEFAULT_PIPELINE},{NUMBER}"))
+    audit = hlotag.audit(lower(four, name, pipeline=f"{hlotag.passes.DEFAULT_PIPELINE},{NUMBER}"))
     # A mask that XLA's partitioner makes for two of them has the tag of one; both tags are on the collectives that move.
     masked = ("stablehlo.pad", "stablehlo.slice") if (PLATFORM, name) == ("tpu", "pipeline jit") else ()
     assert [tag for tag in audit.lost if tag.op.name not in masked] == []

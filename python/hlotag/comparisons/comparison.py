@@ -21,7 +21,7 @@ class Comparison(Compared, JupyterMixin):
     """Variants of a program, compiled, checked and timed; `Compared` has its fields."""
 
     @classmethod
-    def read(cls, text: str, filename: str) -> Comparison:
+    def from_json(cls, text: str, filename: str) -> Comparison:
         """Reads the JSON of a comparison.
 
         Args:

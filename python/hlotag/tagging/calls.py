@@ -114,7 +114,7 @@ def xla_metadata_call2(
     return _tagged_call(f, entries, grad)
 
 
-def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad) -> Callable:
+def _tagged_call(f: Any, entries: dict[str, Any], grad: Grad | None) -> Callable:
     if not callable(f):
         raise TagError(f"expected a callable to wrap, got {show(f)}")
     block = tagged(entries, grad=grad)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import enum
 import functools
 import re
 import threading
@@ -23,19 +22,7 @@ _lock = free_in_children(threading.Lock())
 _SIMILAR = 0.85  # difflib's ratio from which a key is taken for a misspelt one
 
 
-class ByKey(enum.Enum):
-    """The type of `BY_KEY`."""
-
-    BY_KEY = "by key"
-
-    def __repr__(self) -> str:
-        return "hlotag.BY_KEY"
-
-
-BY_KEY = ByKey.BY_KEY
-"""The default of `grad=`: the policy of each key. An explicit "same" overrides the policy."""
-
-Grad = Literal["same", "drop"] | Mapping[str, Any] | Literal[ByKey.BY_KEY]
+Grad = Literal["same", "drop"] | Mapping[str, Any]
 """The type of `grad=` and `remat=`."""
 
 
@@ -136,12 +123,15 @@ def backend_of(platform: str) -> str:
     return "gpu" if platform.lower() in ("cuda", "gpu", "rocm") else platform if platform in BACKENDS else ""
 
 
-def derive(attrs: Mapping[str, str], grad: Grad) -> dict[str, str | None]:
-    """What the operations have that an argument such as `grad=` is for; None for a key that is taken away."""
+def derive(attrs: Mapping[str, str], grad: Grad | None) -> dict[str, str | None]:
+    """What the operations have that an argument such as `grad=` is for; None for a key that is taken away.
+
+    Without the argument, each key has its own policy.
+    """
     if isinstance(grad, Mapping):
         return dict.fromkeys(attrs) | dict(grad)
     dropped: Collection[str] = attrs if grad == "drop" else ()
-    if grad is BY_KEY:
+    if grad is None:
         dropped = [name for name in attrs if (key := lookup(name)) is not None and key.derived == "drop"]
     return {key: None if key in dropped else text for key, text in attrs.items()}
 

@@ -37,8 +37,8 @@ class Rule:
         function: The name of a jitted function; "main" for the outermost one.
         caller: As `source`, for any line of user code on the way to the operation: its own, and those of its callers.
         phase: "forward", "backward" or "both".
-        grad: What operations derived by autodiff get: "same", "drop", or a mapping of their own. The default, `hlotag.BY_KEY`,
-            is each key's own as for `hlotag.tag`, unless the phase says which operations are meant.
+        grad: What operations derived by autodiff get: "same", "drop", or a mapping of their own. By default, each key has
+            its own policy as for `hlotag.tag`, unless the phase says which operations are meant.
         remat: What operations that `jax.checkpoint` recomputes get; by default what `grad` says.
         unless: Patterns that exclude: a mapping of these fields, which excludes what matches all of them, or a list of such
             mappings.
@@ -65,7 +65,7 @@ class Rule:
     function: str | None = None
     caller: str | None = None
     phase: str = "both"
-    grad: keys.Grad = keys.BY_KEY
+    grad: keys.Grad | None = None
     remat: keys.Grad | None = None
     unless: Mapping[str, str] | Sequence[Mapping[str, str]] = ()
     inserted: bool = False
@@ -151,11 +151,11 @@ class Rule:
     def _entries_of(self, name: str, attrs: Mapping[str, str]) -> Entries:
         """What an argument like `grad` says."""
         given = getattr(self, name)
-        if given is keys.BY_KEY and self.phase == "forward":
+        if given is None and self.phase == "forward":
             return {}
         if isinstance(given, Mapping):
             given = _check_entries(given, self.captures())
-        elif given is not keys.BY_KEY:
+        elif given is not None:
             check_choice(f"rule field {name!r}", given, ("same", "drop"), TagError, besides="a mapping of keys to values")
         return keys.derive(attrs, given)
 

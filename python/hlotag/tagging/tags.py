@@ -24,7 +24,7 @@ from hlotag.errors import TagDroppedWarning, TagError, TagIgnoredWarning
 from hlotag.tagging import keys, scopes
 from hlotag.tagging.decorated import around
 from hlotag.tagging.entries import UNSET, VALUE, Phased, ValueTag, entries_in, make_value, merge_values
-from hlotag.tagging.keys import BY_KEY, Grad, as_text
+from hlotag.tagging.keys import Grad, as_text
 from hlotag.tagging.phases import Phase
 from hlotag.tagging.state import active
 from hlotag.tagging.warning import warn, warn_at
@@ -64,7 +64,7 @@ def set_xla_metadata(x: Any = None, /, **attrs: Any) -> Any:
     return tag(x, attrs)
 
 
-def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None = None) -> Any:
+def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad | None = None, remat: Grad | None = None) -> Any:
     """Tags the operations that made `value`: for each array an operation, or a jitted function such as most of `jax.numpy`.
 
     If several operations or functions made an array one after another, the last one is tagged. `tagged` tags all of a block.
@@ -72,8 +72,8 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
     Args:
         value: A pytree. The operations that made its arrays are tagged; other leaves are ignored, unless it has no array.
         attrs: Keys and values of the tag.
-        grad: The tag of derived operations: "same", "drop" for none, or a mapping of its own. The default, `hlotag.BY_KEY`, is
-            each key's own: "same" for most, "drop" for some that XLA reads (`hlotag keys`).
+        grad: The tag of derived operations: "same", "drop" for none, or a mapping of its own. By default, each key has its
+            own policy: "same" for most, "drop" for some that XLA reads (`hlotag keys`).
         remat: The tag of operations that `jax.checkpoint` recomputes; by default what `grad` says.
 
     Returns:
@@ -103,7 +103,7 @@ def tag(value: Any, attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Gra
     return _compat.tracing.jax_value_tag(value, entries | {VALUE: ValueTag.CHECKED})
 
 
-def tagged(attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None = None) -> Block:
+def tagged(attrs: Mapping[str, Any], *, grad: Grad | None = None, remat: Grad | None = None) -> Block:
     """Tags every operation traced within a block, or within a function when used as a decorator.
 
     Args:
@@ -134,7 +134,7 @@ def tagged(attrs: Mapping[str, Any], *, grad: Grad = BY_KEY, remat: Grad | None 
 class Block:
     """The block and decorator form of a tag; made by `tagged` and `set_xla_metadata`."""
 
-    def __init__(self, metadata: dict[str, str | None], grad: Grad, remat: Grad | None):
+    def __init__(self, metadata: dict[str, str | None], grad: Grad | None, remat: Grad | None):
         self._metadata = metadata
         self._grad, self._remat = grad, remat
         self._entries = _with_phases(metadata, grad, remat)
@@ -307,7 +307,7 @@ def with_policies(metadata: Mapping[str, Any]) -> dict[str, Any]:
         entries[key] = text = as_text(value)
         check = keys.check if key.startswith("hlotag.") else keys.check_value
         check(key, text)
-    return _with_phases(entries, BY_KEY, None)
+    return _with_phases(entries, None, None)
 
 
 def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,10 +315,10 @@ def note_removals(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: UNSET if value is None else value for key, value in metadata.items()}
 
 
-def as_grad(grad: Any, name: str = "grad") -> Grad:
+def as_grad(grad: Any, name: str = "grad") -> Grad | None:
     """Checks an argument with the tags of derived operations, and converts the values of a mapping to text. Raises TagError."""
-    if grad is BY_KEY:
-        return grad
+    if grad is None:
+        return None
     if isinstance(grad, Mapping):
         return as_metadata(grad)
     check_choice(name, grad, ("same", "drop"), TagError, besides="a mapping of keys to values")
@@ -344,5 +344,5 @@ def _warn_once_of_no_stage() -> None:
 
 
 def _warn_of_no_stage(grad: Any, remat: Any) -> None:
-    if remat is not None or grad not in (BY_KEY, "same"):
+    if remat is not None or grad not in (None, "same"):
         _warn_once_of_no_stage()

@@ -85,7 +85,7 @@ class Client:
 
         Args:
             computation: HLO text; a serialized HloModuleProto; StableHLO text; MLIR bytecode; a portable artifact; an
-                `ir.Module`, a `jax.stages.Lowered` or a `jax.export.Exported`; or the result of `hlotag.xla_computation`.
+                `ir.Module`, a `jax.stages.Lowered` or a `jax.export.Exported`; or the result of `hlotag.xla.xla_computation`.
             executable_devices: A device, a list or tuple of devices, or a DeviceList: one device for each partition of each
                 replica. None for the devices of the options' device assignment, or else the client's first devices.
             compile_options: `CompileOptions`. None for the replicas and partitions of the program, or a replica on each device if

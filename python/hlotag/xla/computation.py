@@ -87,7 +87,7 @@ def xla_computation(  # noqa: PLR0917  (as it was documented)
         ArgumentError: A parameter is invalid, or `fun` is not callable.
 
     Examples:
-        >>> "sine(" in hlotag.xla_computation(jnp.sin)(1.0).as_hlo_text()
+        >>> "sine(" in hlotag.xla.xla_computation(jnp.sin)(1.0).as_hlo_text()
         True
     """
     del instantiate_const_outputs
