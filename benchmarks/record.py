@@ -104,7 +104,7 @@ SECTIONS = [
         "--repeat 15",
         "--repeat 1 mlp",
         "Tags in optimized HLO, and what restoring them costs",
-        "Of six programs on CPU, 30 heavy instructions have no tag or a wrong one with JAX alone, and none with the HLO stage.",
+        "Of six programs on CPU, 30 heavy instructions have no tag or a wrong one with JAX alone, and none with the HLO pass.",
         shown=False,
     ),
     Section(
@@ -133,7 +133,7 @@ COSTS = [
         "1.0",
     ),
     ("An operation among 860,000, relative to one among 9,000", "passes", r"^default pipeline +[\d.]+ +[\d.]+ +(\S+)x$", "2"),
-    ("Compile a transformer with the HLO stage, relative to without", "hlo_stage", r"^transformer .* (\S+)$", "1.02"),
+    ("Compile a transformer with the HLO pass, relative to without", "hlo_stage", r"^transformer .* (\S+)$", "1.02"),
     ("An audit of 100,000 instructions", "audit", r"audited (\S+ s)", "2 s"),
 ]
 

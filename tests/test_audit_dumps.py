@@ -130,10 +130,10 @@ def test_command_and_audit_in_process_agree(tmp_path, capsys):
     assert main(["audit", str(file), "--json", str(tmp_path / "audit.json")]) == 0
     found = json.loads((tmp_path / "audit.json").read_text())
     assert found["counts"] == {str(state): count for state, count in expected.counts.items()}
-    assert "compiled with hlotag's HLO stage" in found["notes"][0]
+    assert "compiled with hlotag's HLO pass" in found["notes"][0]
     assert expected.counts[TagState.KEPT] and not expected.lost
     assert main(["audit", str(file), "--no-hlo", "--fail-if", "lost"]) == 1
-    assert "compiled without hlotag's HLO stage" in capsys.readouterr().out.replace("\n", " ")
+    assert "compiled without hlotag's HLO pass" in capsys.readouterr().out.replace("\n", " ")
 
 
 def test_a_module_that_xla_finishes_under_another_number_is_one(tmp_path):

@@ -169,42 +169,42 @@ LAUNCH = ', frontend_attributes={collective_group_key="g"}'
 ONE_BY_ONE = SUM + entry(
     f"s = {F32} all-reduce(p), to_apply=f{LAUNCH}", f"t = {F32} all-reduce(s), to_apply=f{LAUNCH}", f"ROOT r = {F32} add(s, t)"
 )
-RUN, NOT_COMPARED = "s, a, d in one run; a beside s", "not compared with the program without the tags"
+RUN, NOT_COMPARED = "s, a, d contiguous; a during s", "not compared with the program without the tags"
 # The compiler, the module, that of the program without the tags, and the effect: verdict, what, evidence, without, reason.
 EFFECTS = {
     "a product beside its gather": (
         *("cuda", BESIDE, entry(START, DONE, dot("a", "p"), RESULT)),
-        *(CHANGED, "schedule", RUN, "s, d, a in one run; nothing beside s"),
+        *(CHANGED, "schedule", RUN, "s, d, a contiguous; nothing during s"),
     ),
     "as without": ("cuda", BESIDE, BESIDE, SAME, "schedule", RUN, ""),
     "not compared": ("cuda", BESIDE, "", OPEN, "", RUN, "", NOT_COMPARED),
     "a gather made synchronous": (
         *("cuda", SYNCHRONOUS, entry(START, dot("a", "p"), DONE, RESULT)),
-        *(REFUSED, ..., "s, a in one run; nothing beside s", RUN),
+        *(REFUSED, ..., "s, a contiguous; nothing during s", RUN),
     ),
     **{f"glue: {k}": ("tpu", entry(START, c, dot("a", "c", GROUP), DONE, RESULT), "", ..., ..., RUN) for k, c in GLUE.items()},
-    "ends in fusions": ("tpu", ends_in_fusions(), "", ..., ..., "all-start.1, k, all-done.1 in one run; k beside all-start.1"),
+    "ends in fusions": ("tpu", ends_in_fusions(), "", ..., ..., "all-start.1, k, all-done.1 contiguous; k during all-start.1"),
     "both passes": (
         *("tpu", entry(*BOTH_PASSES), entry(START, DONE, *BOTH_PASSES[3:], dot("a", "p"))),
-        *(REFUSED, ..., "3 of 4 in one run (s, a, d); a beside s", ...),
+        *(REFUSED, ..., "3 of 4 contiguous (s, a, d); a during s", ...),
         "forward and backward operations share the id; give derived ones another by grad=",
     ),
     "a group of one": (
         *("tpu", entry(dot("a", "p", GROUP), f"ROOT r = {F32} tanh(a)"), ""),
         *(OPEN, ..., ..., ..., "a group of one has nothing to run with"),
     ),
-    "products in the old order": ("tpu", APART, APART, SAME, ..., "1 of 2 in one run (a)"),
-    "the end of a call": ("cuda", CALL, "", ..., ..., "s, c, a, d in one run; c beside s"),
+    "products in the old order": ("tpu", APART, APART, SAME, ..., "1 of 2 contiguous (a)"),
+    "the end of a call": ("cuda", CALL, "", ..., ..., "s, c, a, d contiguous; c during s"),
     "a gather beside a call that is under way": (
         *("cuda", AROUND, entry(START, DONE, f"a = {F32} negate(p)", RESULT)),
-        *(CHANGED, ..., "c, s, d, a in one run; c beside s"),
+        *(CHANGED, ..., "c, s, d, a contiguous; c during s"),
     ),
     "a stream": (
         *("cuda", asynchronous(dot("a", "p")), PLAIN),
-        *(CHANGED, ..., "a beside s on stream 1", "n not in an asynchronous pair"),
+        *(CHANGED, ..., "a during s on stream 1", "n not in an asynchronous pair"),
     ),
-    "a stream beside a gather": ("cuda", beside_a_gather(), PLAIN, CHANGED, ..., "g beside s on stream 1"),
-    "a stream beside nothing": ("cuda", asynchronous(f"a = {F32} copy(p)"), PLAIN, SAME, ..., "nothing beside s on stream 1"),
+    "a stream beside a gather": ("cuda", beside_a_gather(), PLAIN, CHANGED, ..., "g during s on stream 1"),
+    "a stream beside nothing": ("cuda", asynchronous(f"a = {F32} copy(p)"), PLAIN, SAME, ..., "nothing during s on stream 1"),
     "a stream of no call": (
         *("cuda", STREAM_OF_NO_CALL, STREAM_OF_NO_CALL, SAME, ..., ..., ...),
         "XLA for gpu needs a call that it does not inline: hlotag.xla_metadata_call(..., inlineable='false')",
@@ -405,7 +405,7 @@ def test_groups_of_one_line_with_one_cause_are_one_problem():
 
     (problem,) = audited(groups(), "cuda", groups("t")).report.problems
     assert (problem.tag, problem.count) == ("_scheduling_group_id=1, 2", 4)
-    assert problem.why.startswith("Of 1: s.1, a.1 in one run; nothing beside s.1; without the tags: 1 of 2 in one run")
+    assert problem.why.startswith("Of 1: s.1, a.1 contiguous; nothing during s.1; without the tags: 1 of 2 contiguous")
     assert problem.effect == "The compiler did not do what the key asks for: Operations to schedule as one group."
 
 

@@ -135,7 +135,7 @@ def test_a_folder_of_dumps_has_the_memory_of_the_program(tmp_path, run_python, m
     for file in (tmp_path / "dumps").glob("*-buffer-assignment.txt"):
         file.unlink()
     assert main(["audit", "--dump-dir", "dumps", "--memory"]) == 2
-    assert re.search(r"--memory: .* there is no module_.*-buffer-assignment.txt beside it", capsys.readouterr().err)
+    assert re.search(r"--memory: .* its folder has no module_.*-buffer-assignment.txt", capsys.readouterr().err)
 
 
 def test_a_value_that_a_scan_keeps_is_of_the_operation_that_makes_it():

@@ -183,7 +183,7 @@ def test_products_that_could_hide_a_collective():
     assert gather.independent == pytest.approx(sum(found.seconds[name] for name in free))
     assert Profile.from_json(found.to_json(), "p.json").transfers == found.transfers
     if gather.exposed:
-        assert f"{gather.name} of " in gather.overlap and " of independent products: " in gather.overlap
+        assert f"{gather.name} of " in gather.overlap and " of independent products could overlap it: " in gather.overlap
 
 
 def test_a_product_is_independent_of_neither_end():

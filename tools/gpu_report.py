@@ -54,7 +54,7 @@ def tags() -> Iterator[Row]:
         results.append(executable(*arguments))
     np.testing.assert_allclose(*results, rtol=1e-3)  # XLA may choose other algorithms for the second.
     assert counts[1] >= max(counts[0], 1), counts
-    yield "tags in the executable", f"{counts[0]} without the HLO stage, {counts[1]} with it", "results agree"
+    yield "tags in the executable", f"{counts[0]} without the HLO pass, {counts[1]} with it", "results agree"
 
 
 def profile() -> Iterator[Row]:

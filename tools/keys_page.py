@@ -34,7 +34,7 @@ below (`_scheduling_group`) warns once at the line that tags.
 - **Derived**: what operations that autodiff derives get when `grad=` is not given: none (`drop`), unless the key says
   `same`.
 - **Restored**: the compilers that read the key after their optimizations. Where these drop the tag, the
-  [HLO stage](how_it_works.md#the-hlo-stage) restores it before the scheduler.
+  [HLO pass](how_it_works.md#the-hlo-pass) restores it before the scheduler.
 - **Where**: a value tag of a loop, a branch, a reduction or a sort is on that operation, and with these keys on nothing
   in it. A block or a rule tags the equations in a loop or a branch. What a reduction, a sort, a scatter or a collective
   applies has none of these keys.

@@ -24,7 +24,7 @@ OLD = {
     "effects": {
         "": "audit#did-it-take-effect",
         "what-is-compared": "audit#what-is-compared",
-        "what-tags-cost": "how_it_works#what-the-hlo-stage-costs",
+        "what-tags-cost": "how_it_works#what-the-hlo-pass-costs",
         "what-tags-changed-in-each-compiler": "ahead_of_time#what-tags-changed-in-each-compiler",
         "what-each-compiler-reads": "ahead_of_time#what-each-compiler-reads",
         "recipes": "ahead_of_time#recipes",
@@ -38,14 +38,13 @@ OLD = {
         "which-files-does-it-write-how-do-i-uninstall-it": "production#remove-it",
     },
     "gallery": {"": "recipes"},
-    "glossary": {"": "how_it_works#glossary"},
     "hlo": {
-        "": "how_it_works#the-hlo-stage",
+        "": "how_it_works#the-hlo-pass",
         "which-operation-an-instruction-came-from": "architecture#which-operation-an-instruction-came-from",
         "which-tags-it-gets": "how_it_works#which-tags-an-instruction-gets",
-        "limits": "how_it_works#limits-of-the-hlo-stage",
+        "limits": "how_it_works#limits-of-the-hlo-pass",
         "measured": "how_it_works#measured",
-        "what-it-costs": "how_it_works#what-the-hlo-stage-costs",
+        "what-it-costs": "how_it_works#what-the-hlo-pass-costs",
     },
     "inserted": {"": "fsdp#collectives-that-xla-inserts"},
     "libraries": {

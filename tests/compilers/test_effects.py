@@ -46,8 +46,8 @@ def of_both(devices: int, program: Any, *arguments: Any, expected: Expected) -> 
     return row(devices, program, *arguments, gpu=expected, tpu=expected)
 
 
-ALONE = {"_scheduling_group_id=7": (REFUSED, "nothing beside all")}
-BESIDE = {"_scheduling_group_id=7": (CHANGED, "beside async-collective-start")}
+ALONE = {"_scheduling_group_id=7": (REFUSED, "nothing during all")}
+BESIDE = {"_scheduling_group_id=7": (CHANGED, "during async-collective-start")}
 NO_STREAM = {"_xla_stream_annotation=1": (UNREAD, NOT_READ)}
 NO_FUSING = {"MUST_FUSE=a": (UNREAD, NOT_READ)}
 ON_THE_HOST = {"_xla_compute_type=host": (CHANGED, "on the host, run by host-call")}
@@ -59,15 +59,15 @@ ROWS = {
     "group with a stream": row(
         *(FOUR, programs.group_with_stream, *[SQUARE[2048]] * 4),
         gpu={
-            "_scheduling_group_id=7": (CHANGED, "call-start beside all-gather-start"),
-            "_xla_stream_annotation=1": (CHANGED, "all-gather-start beside call-start on stream 1"),
+            "_scheduling_group_id=7": (CHANGED, "call-start during all-gather-start"),
+            "_xla_stream_annotation=1": (CHANGED, "all-gather-start during call-start on stream 1"),
             "inlineable=false": (CHANGED, "is a call"),
         },
         tpu=BESIDE | NO_STREAM,
     ),
     "stream": row(
         *(ONE, partial(STREAM, inlineable="false"), X, X),
-        gpu={"_xla_stream_annotation=1": (CHANGED, "gemm_fusion_dot.1 beside call-start")},
+        gpu={"_xla_stream_annotation=1": (CHANGED, "gemm_fusion_dot.1 during call-start")},
         tpu=NO_STREAM,
     ),
     "stream of a call that is inlined": row(
@@ -125,14 +125,14 @@ ROWS = {
     "sharded layers": row(
         *(FOUR, programs.sharded_layers, HALF, HALF, HALF, LONG),
         tpu={
-            "_scheduling_group_id=0": (SAME, " beside async-collective-start"),
-            "_scheduling_group_id=1": (SAME, "async-collective-done.1 in one run; fusion."),
+            "_scheduling_group_id=0": (SAME, " during async-collective-start"),
+            "_scheduling_group_id=1": (SAME, "async-collective-done.1 contiguous; fusion."),
         },
     ),
     "gather after its product": row(FOUR, programs.gather_after_its_product, HALF, HALF, LONG, gpu=ALONE),
     "stream with nothing beside it": row(
         *(ONE, programs.two_calls_in_a_row, WEIGHTS[:2], X),
-        gpu={"_xla_stream_annotation=1": (SAME, "nothing beside call-start, call-start.1")},
+        gpu={"_xla_stream_annotation=1": (SAME, "nothing during call-start, call-start.1")},
     ),
     "host, two results": of_both(ONE, programs.host_with_two_results, X, X[:256], X, expected=ON_THE_HOST),
     "offload that comes back at once": of_both(
@@ -172,7 +172,7 @@ def test_effect(name, compilers):
 
 
 def test_an_offload_says_whether_it_saved_memory(compilers):
-    """Three activations of 512 x 512 floats go to the host. v5e has them on the chip without the tags."""
+    """Three activations of 512 x 512 floats go to the host. v5e keeps them in on-chip memory without the tags."""
     found = {
         program.__name__: str(effects(compilers[ONE], program, X, WEIGHTS)["_xla_buffer_placement=pinned_host"])
         for program in (programs.offloaded, programs.offloaded_at_once)
@@ -202,7 +202,7 @@ def test_a_broken_group(compilers):
     else:
         effect = found()["_scheduling_group_id=7"]
         assert effect.verdict == REFUSED
-        assert effect.evidence.startswith("2 of 3 in one run")
+        assert effect.evidence.startswith("2 of 3 contiguous")
 
 
 def test_groups_that_the_compiler_combines(compilers):

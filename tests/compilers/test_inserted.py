@@ -59,8 +59,8 @@ def test_inserted_gathers_run_beside_their_group(four):
     # The compiler has taken the products' ids away: a group of a product alone has nothing asynchronous. They are back in time.
     assert {value: effect.verdict for value, effect in found.items()} == dict.fromkeys(("10", "11", "12"), Verdict.CHANGED)
     for value, start in {"10": "start", "11": "start.1", "12": "start.2"}.items():
-        assert f" beside async-collective-{start}" in found[value].evidence
-    assert "nothing beside all-gather" in found["10"].without
+        assert f" during async-collective-{start}" in found[value].evidence
+    assert "nothing during all-gather" in found["10"].without
 
 
 @pytest.mark.skipif(PLATFORM != "gpu", reason="TPU has no streams")
@@ -68,5 +68,5 @@ def test_an_inserted_gather_runs_beside_a_stream(four):
     gather = {"_scheduling_group_id": 7, "combiner_key": "second"}  # Else it is combined with the other gather.
     rules = [hlotag.Rule(gather, op="all-gather", scope="layer_0", inserted=True)]
     arguments = shapes(four, P("i"), P(), P("i"), P("i"))
-    assert "beside all-gather" not in effects(on_a_stream, arguments, [])["7"].evidence
-    assert "call-start beside all-gather-start" in effects(on_a_stream, arguments, rules)["7"].evidence
+    assert "during all-gather" not in effects(on_a_stream, arguments, [])["7"].evidence
+    assert "call-start during all-gather-start" in effects(on_a_stream, arguments, rules)["7"].evidence

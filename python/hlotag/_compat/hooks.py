@@ -198,7 +198,7 @@ def compile_patch(compile_module: Callable[..., Any]) -> Patch:
     JAX calls `backend_compile_and_load` if neither of its caches has the executable. Changes made here are not in the keys of
     these caches. No public hook lies between.
     """
-    purpose = Purpose("the HLO stage", "tags that XLA drops stay dropped")
+    purpose = Purpose("the HLO pass", "tags that XLA drops stay dropped")
     return Patch(compiler, "backend_compile_and_load", "backend, module", around(compile_module), purpose)
 
 
@@ -211,5 +211,7 @@ def cache_key_patch(suffix_of: Callable[[Any], str]) -> Patch:
     def get(original, module, *args, **kwargs):
         return original(module, *args, **kwargs) + suffix_of(module)
 
-    purpose = Purpose("executables with restored tags, which are cached apart", "the persistent cache mixes them with others")
+    purpose = Purpose(
+        "executables with restored tags, which have entries of their own", "the persistent cache mixes them with others"
+    )
     return Patch(cache_key, "get", "module", around(get), purpose)

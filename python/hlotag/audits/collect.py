@@ -55,8 +55,8 @@ _MAX_OPS = 5_000
 # The key of a memory space, and the custom call that has it.
 _PLACEMENT, _PLACE = "_xla_buffer_placement", "annotate_device_placement"
 
-_WITH_STAGE = "The module was compiled with hlotag's HLO stage, as hlotag.enable() does."
-_WITHOUT_STAGE = "The module was compiled without hlotag's HLO stage, as JAX alone does."
+_WITH_STAGE = "The module was compiled with hlotag's HLO pass, as hlotag.enable() does."
+_WITHOUT_STAGE = "The module was compiled without hlotag's HLO pass, as JAX alone does."
 _NOT_IN_TEXT = "StableHLO's text leaves out the tags of what a reduction applies; bytecode has them."
 _SHORT_REDUCTION = re.compile(r"\bapplies stablehlo\.")
 
@@ -88,7 +88,7 @@ def audit(
         effects: Whether to compile a second time, without the tags that the compiler reads, and to compare; True by default.
             Without the comparison, effects have no verdict. Programs without such tags are compiled once.
         memory: Whether to find what is in memory at the program's peak, `Audit.memory`. XLA's passes are then named only with
-            `xla_passes`. For HLO, the assignment of buffers that XLA dumped beside the module says it.
+            `xla_passes`. For HLO, the assignment of buffers that XLA dumped with the module says it.
         **kwargs: The function's keyword arguments. Pass those that are called as an option by position.
 
     Returns:

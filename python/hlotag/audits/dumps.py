@@ -174,7 +174,7 @@ def audit_dumps(path: Path, module: str | None = None, *, memory: bool = False) 
     """Audits HLO: a file with a module; or the module in the folder of `--xla_dump_to` whose name has `module` in it.
 
     By default, the module of a folder is the largest. Instructions are followed by name and `op_name`. If these are ambiguous,
-    the state of a tag is unknown. `memory` says whether to read the assignment of buffers that XLA dumped beside the module, and
+    the state of a tag is unknown. `memory` says whether to read the assignment of buffers that XLA dumped with the module, and
     to note if there is none. Raises ParseError if there is no such module, or a file cannot be read.
     """
     if os.path.isfile(path):  # `Path.is_file` raises if the name is too long.
@@ -269,7 +269,7 @@ def _memory(file: Path, module: HloModule, instructions: Sequence[Instruction]) 
     """What XLA dumped of the buffers of a module; or None, and a note that says so."""
     if file.is_file() and file.resolve().parent == file.parent.resolve():
         return read_buffers(file, module, instructions), []
-    return None, [f"Its memory is unknown: there is no {file.name} beside it, which XLA writes with --xla_dump_hlo_as_text."]
+    return None, [f"Its memory is unknown: its folder has no {file.name}, which XLA writes with --xla_dump_hlo_as_text."]
 
 
 def _unknown_if_taken(tag: Tag, platform: str) -> Tag:

@@ -29,7 +29,7 @@ _ALLOCATION = re.compile(r"^allocation (\d+): size (\d+)(?:, color (\d+))?(?:, p
 _VALUE = re.compile(r"^ value: <\d+ (\S+?)(\{[\d,]*\})?( \(phi\))? @\d+> \(size=(\d+),offset=(\d+)\)")
 _RANGE = re.compile(r"^    (\S+?)(\{[\d,]*\}):(\d+)-(\d+)$")
 _STEP = re.compile(r"^    (\d+):(\S+)$")
-# Memory spaces of XLA's layouts. The others are on the chip.
+# Memory spaces of XLA's layouts. The others are in on-chip memory.
 _DEVICE, _HOST = 0, 5
 # What moves a part of a value, as a loop does that stores one in each trip, is no reader either.
 _MOVES = MOVES | {"dynamic-slice", "dynamic-update-slice", "slice"}

@@ -90,7 +90,7 @@ def add_to(commands: terminal.Commands) -> None:
         help="the size of a symbolic dimension of an export, b=8; may be repeated",
     )
     add = parser.add_argument_group("report").add_argument
-    add("--tags", action="store_true", help="list every tag: phase, operation, line, state, instruction and work")
+    add("--tags", action="store_true", help="list every tag: state, phase, operation, line, instruction; with --xla-passes, why")
     add(
         "--instructions",
         nargs="?",
@@ -117,7 +117,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     """Adds the flags for the compilation, conditions and files."""
     add = parser.add_argument_group("compile").add_argument
     add("--no-effects", action="store_true", help="do not compile the program without its tags, to compare effects")
-    add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO stage of hlotag.enable()")
+    add("--no-hlo", action="store_true", help="compile as JAX alone does, without the HLO pass of hlotag.enable()")
     add("--xla-passes", action="store_true", help="name the XLA pass behind the state of every tag")
     add = parser.add_argument_group("fail").add_argument
     add("--fail-if", action="append", default=[], metavar="CONDITION", help="exit with status 1 if it holds; may be repeated")
@@ -217,6 +217,8 @@ def _audit(args: argparse.Namespace) -> Audit:
 
     if args.module is not None and args.dump_dir is None:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
+    if args.file and Path(args.file).is_dir():
+        raise HlotagError(f"{args.file}: a folder; write --dump-dir {args.file} for a folder of XLA's dumps")
     is_module = args.dump_dir is None and not args.file.endswith(_HLO) and not programs.is_named(args.file)
     if args.shape and not is_module:
         raise HlotagError(f"--shape is for the file of an export; {args.dump_dir or args.file} has its shapes")

@@ -119,7 +119,10 @@ def _of_audit(audit: Audit) -> Iterator[str]:
 
     if audit.memory is not None:
         yield from textwrap.wrap(memory.sentence(audit.memory), 80)[:2]
-    yield from (textwrap.shorten(str(saving), 80, placeholder=" ...") for saving in audit.savings[:1])
+    savings = audit.savings[:1]
+    if savings and not savings[0].value:  # The line of all values together does not say which one to begin with.
+        savings += [each for each in audit.savings if each.key == savings[0].key and each.value][:1]
+    yield from (textwrap.shorten(str(saving), 80, placeholder=" ...") for saving in savings)
     yield from textwrap.wrap(audit.report.sentence, 80)[:2]
-    for problem in audit.report.problems[:3]:
+    for problem in audit.report.problems[: 4 - max(1, len(savings))]:
         yield f"- {problem.title}{f' at {problem.source}' if problem.source else ''}"[:80]

@@ -330,9 +330,9 @@ def _is_numbered(executable: Any, token: str) -> bool:
 def _report(error: Exception | None, stage: Stage) -> None:
     reason = "XLA did not call it" if error is None else f"{type(error).__name__}: {error}"
     failure = PassError(
-        "the HLO stage",
+        "the HLO pass",
         [Diagnostic("error", reason)],
-        "The program itself is valid; `hlotag.enable(hlo=False)` compiles it without this stage. Please report the failure.",
+        "The program itself is valid; `hlotag.enable(hlo=False)` compiles it without this pass. Please report the failure.",
     )
     if stage.on_error == "raise":
         if isinstance(error, TagError):  # It names a rule, which is the user's.
@@ -348,7 +348,7 @@ def _warn_once(reason: str) -> None:
     if reason in _warned:
         return
     _warned.add(reason)
-    text = f"hlotag: {reason}. `hlotag.enable(hlo=False)` turns the HLO stage off, without this warning"
+    text = f"hlotag: {reason}. `hlotag.enable(hlo=False)` turns the HLO pass off, without this warning"
     try:
         warn(text, TagDroppedWarning)
     except TagDroppedWarning:  # Warnings are errors here, but the program is valid and must run.

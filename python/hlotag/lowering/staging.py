@@ -62,7 +62,7 @@ def enable(
 
     Args:
         pipeline: Passes to run on every module, in MLIR's syntax. A pipeline without `hlotag-finalize` gets `hlotag-resolve` at
-            its start and `hlotag-finalize{on-mistake=warning}` at its end, which add the program's tags and remove marks.
+            its start, which writes the program's tags, and `hlotag-finalize{on-mistake=warning}` at its end, which checks them.
         rules: Tag ops by kind, scope or source, in addition to the program's tags.
         hlo: Whether to restore tags that XLA's passes drop or move; or patterns (`*`, `?`) of the keys to restore.
         op_names: Patterns of keys whose tags are written into the names that profilers get from XLA: XProf, Perfetto and Nsight
@@ -96,7 +96,7 @@ def enable(
 def disable() -> None:
     """Turns the process-wide stage off.
 
-    Programs that were lowered before and are compiled later go through the HLO stage.
+    Programs that were lowered before and are compiled later go through the HLO pass.
 
     Examples:
         >>> hlotag.enable()
@@ -284,7 +284,7 @@ def _hlo_patterns(hlo: bool | Iterable[str]) -> tuple[str, ...]:
         return ("*",) if hlo else ()
     patterns = _patterns("hlo", hlo, "True, False or a list of keys such as ['_scheduling_group_id']")
     if not patterns:
-        raise ArgumentError("hlo must be True, False or a list of keys, got an empty list; False turns the HLO stage off")
+        raise ArgumentError("hlo must be True, False or a list of keys, got an empty list; False turns the HLO pass off")
     return patterns
 
 

@@ -317,7 +317,7 @@ def _notes(profile: Profile, beside: float, devices: Sequence[trace.Device], lef
         took = list_some([in_words(seconds) for seconds in left_out])
         yield f"Left out as warm-up: {count(len(left_out), 'first step')}, which took {took}."
     if beside:
-        yield f"Beside the instructions, transfers and asynchronous collectives took {in_words(beside)}; no row has them."
+        yield f"Transfers and asynchronous collectives overlapped the instructions for {in_words(beside)}; no row has them."
     counts = {len(device.steps) for device in devices}
     if len(counts) > 1:
         yield f"The devices have {min(counts)} to {max(counts)} steps in the trace; the first {min(counts)} count."

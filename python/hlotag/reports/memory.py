@@ -29,7 +29,7 @@ _WIDTH, _HEIGHT, _STEPS = 900, 220, 450  # of a drawing, and how many columns it
 
 def sentence(memory: Memory) -> str:
     """The result in one sentence."""
-    others = (memory.host, "in host memory"), (memory.on_chip, "on the chip")
+    others = (memory.host, "in host memory"), (memory.on_chip, "in on-chip memory")
     more = [f"{in_bytes(size)} {where}" for size, where in others if size]
     beside = f", and {' and '.join(more)}" if more else ""
     return f"The program needs {in_bytes(memory.bytes)} on the device{beside}; most while {memory.peak or 'it starts'} runs."
@@ -67,9 +67,9 @@ def _in_words(size: float) -> str:
 
 
 def _largest(audit: Audit, memory: Memory, width: int) -> Table:
-    limits = {"buffer": 16, "bytes": 9, "of": 18, "phase": 10, "source": 14}
+    limits = {"buffer": 16, "bytes": 9, "contents": 18, "phase": 10, "source": 14}
     if width >= WIDE:
-        limits |= {"of": 26, "source": 20, "scope": max(16, width - 96)}
+        limits |= {"contents": 26, "source": 20, "scope": max(16, width - 96)}
     rows = []
     for buffer in memory.buffers[:_BUFFERS]:
         op = audit.ops[buffer.op] if buffer.op >= 0 else None

@@ -113,7 +113,7 @@ def _communication(profile: Profile) -> Iterator[str]:
     yield from memory.what_helps(profile.overlaps)
     yield '<div class="scroll">'
     numbers = ("bytes", "devices", "time", "minimum", "maximum", "waiting", "exposed")
-    texts = ("slowest", "for", "phase", "line", "scope", "tags")
+    texts = ("slowest", "operation", "phase", "line", "scope", "tags")
     columns = [("collective", ""), *((name, "number") for name in numbers), *((name, "") for name in texts)]
     yield f"{breakdown.head_of_table('Collectives, the most exposed first', columns)}<tbody>"
     for each in profile.transfers[:_HOT]:

@@ -86,8 +86,10 @@ def _communication(unit: _Unit, profile: Profile, width: int) -> Table:
     numbers = {"bytes": 9, "devices": 7, unit.name: 9}
     numbers |= {"min": 9, "max": 9} if spread and wide else {}
     numbers |= ({"waiting": 9} if spread else {}) | {"exposed": 9}
-    texts = ({"slowest": 14} if spread else {}) | {"for": 26 if wide else 20}
-    texts |= {"phase": 10, "source": 20, "scope": max(16, width - 136)} if wide else {}
+    texts = {"slowest": 14} if spread else {}
+    texts |= {"tags": 20} if any(each.tags for each in profile.transfers) else {}
+    texts |= {"operation": 26, "phase": 10, "source": 20, "scope": max(16, width - 158)} if wide else {}
+    texts = texts if "tags" in texts or wide else texts | {"operation": 20}
     limits = {"collective": 24} | numbers | texts
     rows = []
     for each in profile.transfers[:_HOT]:
@@ -95,7 +97,13 @@ def _communication(unit: _Unit, profile: Profile, width: int) -> Table:
         cells = {"collective": name, "bytes": in_bytes(each.bytes), "devices": str(each.group or "all")}
         cells |= {unit.name: unit(each.seconds), "min": unit(each.least), "max": unit(each.most)}
         cells |= {"waiting": unit(each.waiting), "exposed": unit(each.exposed), "slowest": each.slowest}
-        cells |= {"for": each.operation, "phase": each.phase, "source": each.source, "scope": each.scope}
+        cells |= {
+            "tags": ", ".join(each.tags),
+            "operation": each.operation,
+            "phase": each.phase,
+            "source": each.source,
+            "scope": each.scope,
+        }
         rows.append([cells[column] for column in limits])
     return fit_rows(limits, rows, width, numbers=set(numbers))
 

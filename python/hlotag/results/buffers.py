@@ -66,7 +66,7 @@ class Memory:
     Attributes:
         bytes: What XLA reserves on the device: arguments, outputs, constants and temporary values.
         host: What it reserves in the host's memory for values that the program offloads.
-        on_chip: What it reserves on the chip, as TPUs have.
+        on_chip: What it reserves in on-chip memory, as TPUs have.
         peak: The instruction that runs when temporary values need most.
         buffers: What occupies `bytes`, most first.
         peak_at: The position of `peak` in the schedule.

@@ -44,7 +44,7 @@ class Amount:
 
     Attributes:
         measure: "time" (seconds of a step), "flops", "bytes" (written, and read from places that other values choose),
-            "exchanged" (bytes of the results of collectives), "memory" (bytes at the peak). Of one device, in one run.
+            "exchanged" (bytes of the results of collectives), "memory" (bytes at the peak). Of one device, for one execution.
         before: The amount in the first variant.
         now: The amount in the other variant.
         trend: How they differ.

@@ -27,12 +27,10 @@ UNSCHEDULED = (
     "The module has no schedule, so XLA's passes have not run: XLA will drop, merge and fuse instructions, and the body of a "
     "loop counts once. Audit the module of after_optimizations, or the program."
 )
-_RESTORES = "Compile with hlotag's HLO stage, the default of hlotag.enable(): it restores what XLA drops."
+_RESTORES = "Compile with hlotag's HLO pass, the default of hlotag.enable(): it restores what XLA drops."
 _ONE_VALUE = "One instruction computes both operations and has one value for a key: use the same value, or different keys."
-_UNRESTORED = "hlotag's HLO stage ran and did not correct the tag. Please report this with audit.to_json()."
-_READ_BEFORE = (
-    "XLA reads this key before hlotag's HLO stage runs, so the stage cannot help. Try another shape or compiler option."
-)
+_UNRESTORED = "hlotag's HLO pass ran and did not correct the tag. Please report this with audit.to_json()."
+_READ_BEFORE = "XLA reads this key before hlotag's HLO pass runs, so the pass cannot help. Try another shape or compiler option."
 _TRIAL = "cpu"  # People try programs for accelerators here, so unread keys are no problem.
 
 

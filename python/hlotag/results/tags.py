@@ -123,7 +123,7 @@ class Instruction(NamedTuple):
         carries: The ids of the operations whose result it moves.
         scope: Its named scopes, those of inlined calls included.
         phase: One of `PHASES`. An operation of a function has one for all callers, its instructions each their own.
-        flops: Its operations in one run on one device, as XLA counts them, and 1 for a transcendental function.
+        flops: Its flops in one execution on one device, as XLA counts them, and 1 for a transcendental function.
         bytes: Those that it writes, or reads from places that other values choose. 0 for a value that stays within a fusion.
         effort: Flops and bytes on one scale, by which time is divided.
         runs: How often it runs in a run of the program in which each conditional takes its largest branch: 0 in other branches. A
@@ -250,7 +250,7 @@ class Tag(NamedTuple):
 
     @property
     def details(self) -> str:
-        """What is known beside the state: `2 instructions, shared with 1 operation`, `equal to another, by cse`."""
+        """What else is known of the state: `2 instructions, shared with 1 operation`, `equal to another, by cse`."""
         if self.state in (TagState.KEPT, TagState.RESTORED):
             number = f"{len(self.instructions)} instructions" if len(self.instructions) > 1 else ""
             shared = f"shared with {count(len(self.shared), 'operation')}" if self.shared else ""

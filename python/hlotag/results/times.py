@@ -19,7 +19,7 @@ UNNAMED = "without a name"
 NOTHING = "idle"
 
 MEANINGS = {
-    UNDIVIDED: "Instructions that hold a branch, or a loop of unknown trips, beside work of other rows: the trace has one event "
+    UNDIVIDED: "Instructions that hold a branch, or a loop of unknown trips, parallel to other rows: the trace has one event "
     "for all of it.",
     ADDED: "Instructions that XLA added, such as copies.",
     OTHERS: "Instructions of other programs.",
@@ -48,7 +48,7 @@ class Row:
         share: `seconds` relative to `Profile.total_seconds`.
         events: How many instructions ran in a step.
         split: How many of the seconds are parts of instructions that compute operations of other rows too.
-        busy: The seconds that the instructions ran, whatever ran beside them.
+        busy: The seconds that the instructions ran, whatever overlapped them.
         steps: `seconds` of each step.
         exposed: The seconds in which the device only ran collectives, these among them.
         flops: Floating-point operations of a step, on one device. An instruction in a loop counts once for each trip.
@@ -107,9 +107,9 @@ class Transfer:
     Attributes:
         name: The instruction; of an asynchronous pair, the one that starts it.
         collective: Its opcode: "all-gather".
-        seconds: The time of a step from its start to its end, whatever ran beside it.
+        seconds: The time of a step from its start to its end, whatever overlapped it.
         exposed: The seconds of these in which the device computed nothing. Collectives that ran at once have equal parts.
-        bytes: Those of its result on one device, in one run.
+        bytes: Those of its result on one device, for one execution.
         group: How many devices exchange values; 0 for all.
         events: How often it runs in a step.
         waiting: The seconds of `seconds` in which the device waited for another one to start it; bytes move in the rest. 0 if the
@@ -160,8 +160,8 @@ class Transfer:
         if not self.exposed or not self.independent:
             return ""
         of = f" of {', '.join(self.tags)}" if self.tags else ""
-        beside = f"{in_words(self.independent)} of independent products: {list_some(self.products)}"
-        return f"{self.name}{of} is exposed {in_words(self.exposed)} beside {beside}"
+        other = f"{in_words(self.independent)} of independent products could overlap it: {list_some(self.products)}"
+        return f"{self.name}{of} is exposed {in_words(self.exposed)}; {other}"
 
 
 @dataclass(frozen=True)

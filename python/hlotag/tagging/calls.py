@@ -34,7 +34,7 @@ def fuse_limit() -> Block:
 
 
 def must_fuse_call(identifier: str | int) -> Callable[[Callable], Callable]:
-    """Makes XLA fuse all operations of a function: stages it out as a call with `MUST_FUSE=identifier`.
+    """Makes XLA fuse all operations of a function: makes it a call with `MUST_FUSE=identifier`.
 
     Args:
         identifier: The fusion. XLA makes one fusion of calls with the same identifier. The backward pass gets it too; use

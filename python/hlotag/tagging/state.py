@@ -33,7 +33,7 @@ class Stage:
         version: Hlotag's version, which may change the module.
         keys: Registered keys that affect tracing and restoring (`hlotag.tagging.keys.fingerprint`).
         debug_origins: Whether operations record where their entries come from.
-        hlo: Patterns of the keys that the HLO stage restores; empty turns the HLO stage off.
+        hlo: Patterns of the keys that the HLO pass restores; empty turns the HLO pass off.
         op_names: Patterns of the keys that are written into instruction names, for profilers.
         passes: Which registered passes were replaced (`hlotag.passes.python_passes.fingerprint`).
         on_error: "raise", or "warn" to go on without the passes when one of them fails.

@@ -11,11 +11,11 @@ from hlotag.audits.effects.schedule import Member, Schedule, Seen, names
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import kind_of
 
-_LISTED = 3  # instructions that others run beside
+_LISTED = 3  # instructions that others overlap
 
 
 def group(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
-    """Done if nothing else computes between the members, and a member runs beside each collective of the group."""
+    """Done if nothing else computes between the members, and a member overlaps each collective of the group."""
     if value == "noop":
         return "noop asks for nothing"
     runs_of = schedule.together([_heaviest(member.instructions) for member in members])
@@ -34,7 +34,7 @@ def group(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | s
         frozenset((schedule.work(begin), _work(found, schedule) - schedule.work(begin)) for begin, found in beside.items()),
     )
     texts = (
-        [f"{names(order)} in one run" if len(runs) == 1 else _in_runs(runs_of, longest)] if len(order) > 1 or not begins else []
+        [f"{names(order)} contiguous" if len(runs) == 1 else _in_runs(runs_of, longest)] if len(order) > 1 or not begins else []
     )
     texts += _in_words(beside)
     alone = [begin for begin, found in beside.items() if found and set(found).isdisjoint(order)]
@@ -64,7 +64,7 @@ def _runs(order: Sequence[Instruction], schedule: Schedule) -> list[list[Instruc
 
 def _in_runs(runs_of: Sequence[Sequence[Instruction]], longest: Sequence[Instruction]) -> str:
     inside = [of for of in runs_of if set(of) <= set(longest)]
-    return f"{len(inside)} of {len(runs_of)} in one run ({names(longest)})"
+    return f"{len(inside)} of {len(runs_of)} contiguous ({names(longest)})"
 
 
 def _reason(members: Sequence[Member], alone: Sequence[Instruction]) -> str:
@@ -72,11 +72,11 @@ def _reason(members: Sequence[Member], alone: Sequence[Instruction]) -> str:
         return "a group of one has nothing to run with"
     if len({member.op.phase in ("backward", "recomputed") for member in members}) > 1:
         return "forward and backward operations share the id; give derived ones another by grad="
-    return f"nothing of the group runs beside {names(alone)}" if alone else ""
+    return f"nothing of the group runs during {names(alone)}" if alone else ""
 
 
 def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | str:
-    """Done if the members are in asynchronous pairs, and something runs beside them."""
+    """Done if the members are in asynchronous pairs, and something overlaps them."""
     beside: dict[Instruction, list[Instruction]] = {}
     facts, outside = set(), []
     for member in members:
@@ -95,11 +95,11 @@ def stream(members: Sequence[Member], schedule: Schedule, value: str) -> Seen | 
 
 
 def _in_words(beside: Mapping[Instruction, Sequence[Instruction]]) -> list[str]:
-    """What runs beside each instruction, the first few of them; then those with nothing beside them."""
-    busy = [f"{names(found)} beside {begin.name}" for begin, found in beside.items() if found]
+    """What overlaps each instruction, the first few of them; then those that nothing overlaps."""
+    busy = [f"{names(found)} during {begin.name}" for begin, found in beside.items() if found]
     idle = [begin for begin, found in beside.items() if not found]
-    more = [f"something beside {len(busy) - _LISTED} more"] if len(busy) > _LISTED else []
-    return [*busy[:_LISTED], *more, *([f"nothing beside {names(idle)}"] if idle else [])]
+    more = [f"something during {len(busy) - _LISTED} more"] if len(busy) > _LISTED else []
+    return [*busy[:_LISTED], *more, *([f"nothing during {names(idle)}"] if idle else [])]
 
 
 def _work(instructions: Iterable[Instruction], schedule: Schedule) -> frozenset[int | str]:
