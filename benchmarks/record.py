@@ -14,6 +14,7 @@ import platform
 import re
 import subprocess
 import sys
+import textwrap
 import time
 from dataclasses import dataclass
 from datetime import date
@@ -61,7 +62,7 @@ SECTIONS = [
         "--layers 8",
         "--layers 2",
         "What limits them: instructions an operation",
-        "Most of the floor is MLIR's uniquing: it keeps each attribute and location once, and every pass that sets one pays.",
+        "Instructions an operation. Most of the cost is MLIR's uniquing of attributes and locations.",
         shown=False,
     ),
     Section(
@@ -77,8 +78,7 @@ SECTIONS = [
         "--scale",
         "--scale --times 2 --only autodiff",
         "Ten thousand operations and a million, pass by pass",
-        "`hlotag-propagate-autodiff` goes from each backward operation to the forward one, in the large module outside of the\n"
-        "processor's caches.",
+        "Ten thousand operations and a million, pass by pass.",
         shown=False,
     ),
     Section(
@@ -86,8 +86,8 @@ SECTIONS = [
         "--layers 12 --repeat 5",
         "--layers 4 --repeat 2",
         "Tags while tracing and lowering",
-        "The stage records which equations each operation makes; that is its cost in tracing. A value for\n"
-        "each layer costs most by blocks, for which JAX traces each layer; rules are matched when it lowers the program.",
+        "Tracing and lowering. A value for each layer costs most by blocks, for which JAX traces each layer; rules are\n"
+        "matched when it lowers the program.",
         shown=False,
     ),
     Section(
@@ -95,8 +95,7 @@ SECTIONS = [
         "--layers 58 --repeat 5 --compile-layers 2",
         "--layers 4 --repeat 2 --compile-layers 1",
         "Having the stage on: a call, a lowering, a compilation",
-        "A call of a compiled function compares one more entry of JAX's key. Lowering pays for marks and for the passes. It\n"
-        "saves JAX's own work for tags, because JAX does not see them.",
+        "A call, a lowering and a compilation, in the stage and without.",
         shown=False,
     ),
     Section(
@@ -112,7 +111,7 @@ SECTIONS = [
         "--instructions 100000 --operations 50000 --layers 4",
         "--instructions 10000 --operations 5000 --layers 1",
         "Audits: time and memory",
-        "An audit compiles the program once more; what it adds is Python that follows each operation.",
+        "Time and memory of an audit.",
         shown=False,
     ),
 ]
@@ -192,6 +191,7 @@ def main() -> None:
     start = time.monotonic()
     first = f"{machine()}; {date.today()}.{load()}\n"
     page: list[str] = []
+    further: list[str] = []
     outputs: dict[str, str] = {}
     for section in SECTIONS:
         if section.name not in options.only:
@@ -201,9 +201,11 @@ def main() -> None:
         text = run(section, arguments)
         print(text + "\n", flush=True)
         outputs[section.name] = outputs.get(section.name, "") + text + "\n"
-        parts = [f"## {section.title}", f"`python benchmarks/{section.name}.py {arguments}`"]
-        parts += [f"```text\n{text}\n```"] if section.shown else []
-        page.append("\n\n".join([*parts, section.comment]).rstrip() + "\n")
+        command = f"`python benchmarks/{' '.join([f'{section.name}.py', *arguments.split()])}`"
+        if section.shown:
+            page.append("\n\n".join([f"## {section.title}", command, f"```text\n{text}\n```", section.comment]).rstrip() + "\n")
+        else:
+            further.append(textwrap.fill(f"- {command}: {section.comment}", 118, subsequent_indent="  ", break_on_hyphens=False))
     print(f"{time.monotonic() - start:.0f} s in all")
     if not options.print and options.only == names:
         head = (
@@ -212,7 +214,7 @@ def main() -> None:
             "Figures without a unit are ratios of processor time. An operation's cost is that of the passes with rules.\n\n"
             "Compare ratios: all rows of a table are of one run, in turns. Times are of this machine:\n"
         )
-        PAGE.write_text("\n".join([head + first, *page]))
+        PAGE.write_text("\n".join([head + first, *page, "## Further benchmarks\n", *further, ""]))
         print(f"written: {PAGE.relative_to(HERE.parent)}")
 
 

@@ -33,17 +33,12 @@ def own_passes() -> list[PassInfo]:
 def render() -> str:
     """The page."""
     passes = own_passes()
-    index = ["| pass | |", "| --- | --- |", *(f"| [`{p.name}`](#{p.name}) | {p.summary} |" for p in passes)]
-    sections = [
-        INTRODUCTION.format(pipeline=",\n".join(hlotag.passes.DEFAULT_PIPELINE.split(","))),
-        "\n".join(index) + "\n",
-        *map(_section, passes),
-    ]
-    return "\n".join(sections)
+    introduction = INTRODUCTION.format(pipeline=",\n".join(hlotag.passes.DEFAULT_PIPELINE.split(",")))
+    return "\n".join([introduction, *map(_section, passes)])
 
 
 def _section(info: PassInfo) -> str:
-    lines = [f"## {info.name}", "", info.description.strip(), ""]
+    lines = [f"## {info.name}", "", f"{info.summary}.", "", info.description.strip(), ""]
     if info.options:
         lines += ["| option | type | default | |", "| --- | --- | --- | --- |"]
         lines += [f"| `{o.name}` | {_cell(o.type)} | {_default(o.default)} | {_cell(o.description)} |" for o in info.options]
