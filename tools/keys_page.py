@@ -19,8 +19,8 @@ _PAGE = """\
 <!-- Made by tools/keys_page.py from python/hlotag/tagging/keys.toml; do not edit. -->
 # Keys
 
-The keys of `mhlo.frontend_attributes` that XLA's compilers read. A value that is not legal is a `TagError` on the line
-that tags. `hlotag keys` prints the same as a table.
+The keys of `mhlo.frontend_attributes` that XLA's compilers read, as `hlotag keys` prints them. A value that is not
+legal is a `TagError` on the line that tags.
 
 Any other key is yours: all values are legal, derived operations get it too, and XLA does not see it. hlotag writes it
 on the instructions at the end of the compilation ([why](how_it_works.md#which-keys-xla-sees)). XLA sees the keys below,
@@ -28,16 +28,14 @@ all that begin with `_` or `xla`, and those of `hlotag.register_key(name, compil
 below (`_scheduling_group`) warns once at the line that tags.
 
 - **Values**, **On**: any text, and any operation, unless the key says otherwise.
-- **Read by**: the compilers that the key makes compile a program differently. *Not seen*: XLA's source or JAX says that
+- **Read by**: the compilers that compile a program differently with the key. *Not seen*: XLA's source or JAX says that
   the compiler reads the key, and the compiled program was the same. [The
   evidence](ahead_of_time.md#what-each-compiler-reads).
-- **Derived**: what operations that autodiff derives get when `grad=` is not given: none (`drop`), unless the key says
-  `same`.
+- **Derived**: what derived operations get without `grad=`: nothing (`drop`), unless the key says `same`.
 - **Restored**: the compilers that read the key after their optimizations. Where these drop the tag, the
   [HLO pass](how_it_works.md#the-hlo-pass) restores it before the scheduler.
-- **Where**: a value tag of a loop, a branch, a reduction or a sort is on that operation, and with these keys on nothing
-  in it. A block or a rule tags the equations in a loop or a branch. What a reduction, a sort, a scatter or a collective
-  applies has none of these keys.
+- **Where**: with these keys, a value tag of a loop, a branch, a reduction or a sort is on that operation only. A block
+  or a rule also tags the operations in a loop or a branch.
 
 ## Keys that XLA reads
 
@@ -45,14 +43,14 @@ below (`_scheduling_group`) warns once at the line that tags.
 _UNSEEN = """\
 ## Keys that no compiler was seen to read
 
-XLA's source or JAX names a compiler that reads them. Values are any text, and derived operations get none, unless the
-line says otherwise.
+XLA's source or JAX names a compiler that reads them; `hlotag keys NAME` describes each. Values are any text, and
+derived operations get none, unless the line says otherwise.
 
 """
 _RESERVED = """\
 ## Reserved
 
-Tags and rules must not use these; `*` stands for any text.
+Tags and rules must not use these, which belong to others; `*` stands for any text.
 
 """
 
@@ -62,8 +60,8 @@ def render() -> str:
     known = known_keys().values()
     free, reserved = [key for key in known if not key.reserved], [key for key in known if key.reserved]
     seen = "".join(_section(key) for key in free if key.seen)
-    unseen = _listed((key.name, _in_short(key)) for key in free if not key.seen)
-    return _PAGE + seen + _UNSEEN + unseen + "\n" + _RESERVED + _listed((key.name, key.doc) for key in reserved)
+    unseen = _listed((key.name, _facts(key)) for key in free if not key.seen)
+    return _PAGE + seen + _UNSEEN + unseen + "\n" + _RESERVED + _listed((key.name, key.doc.removeprefix("Belongs to ").rstrip(".")) for key in reserved)
 
 
 def _section(key: Key) -> str:
@@ -77,13 +75,13 @@ def _section(key: Key) -> str:
     return f"### `{key.name}`\n\n{_wrapped(describe(key))}\n{_wrapped(listed)}\n"
 
 
-def _in_short(key: Key) -> str:
-    """What a key does, and the facts that are not those of most keys."""
+def _facts(key: Key) -> str:
+    """The facts of a key that are not those of most keys, and its compilers."""
     _, values, ops, consumer, derived = cells(key)
     facts = [values] if key.values else []
     facts += [f"on {ops}"] if ops != "any" else []
     facts += [f"derived: {derived}"] if derived != "drop" else []
-    return f"{describe(key)} ({'; '.join([*facts, consumer.removeprefix('not seen: ')])})"
+    return "; ".join([*facts, consumer.removeprefix("not seen: ")])
 
 
 def _listed(described: Iterable[tuple[str, str]]) -> str:

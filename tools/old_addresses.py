@@ -27,7 +27,7 @@ OLD = {
         "what-tags-cost": "how_it_works#what-the-hlo-pass-costs",
         "what-tags-changed-in-each-compiler": "ahead_of_time#what-tags-changed-in-each-compiler",
         "what-each-compiler-reads": "ahead_of_time#what-each-compiler-reads",
-        "recipes": "ahead_of_time#recipes",
+        "recipes": "ahead_of_time#examples",
     },
     "export": {"": "production#export"},
     "faq": {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures that docs/ahead_of_time.md gives for the programs of examples/effects."""
+"""The figures of the programs of examples/effects."""
 
 import importlib
 from pathlib import Path

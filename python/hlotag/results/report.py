@@ -238,7 +238,7 @@ def effects_in_words(audit: Audit) -> list[tuple[Verdict, str, str]]:
     return rows + [(verdict, f"{key} ({count(number, 'value')})", why) for (verdict, key, why), number in others.items()]
 
 
-TAG_COLUMNS = ("state", "tag", "phase", "operation", "source", "on", "work")
+TAG_COLUMNS = ("state", "tag", "phase", "operation", "source", "instruction", "work")
 
 
 def tag_row(tag: Tag) -> tuple[str, ...]:
