@@ -61,7 +61,15 @@ def render() -> str:
     free, reserved = [key for key in known if not key.reserved], [key for key in known if key.reserved]
     seen = "".join(_section(key) for key in free if key.seen)
     unseen = _listed((key.name, _facts(key)) for key in free if not key.seen)
-    return _PAGE + seen + _UNSEEN + unseen + "\n" + _RESERVED + _listed((key.name, key.doc.removeprefix("Belongs to ").rstrip(".")) for key in reserved)
+    return (
+        _PAGE
+        + seen
+        + _UNSEEN
+        + unseen
+        + "\n"
+        + _RESERVED
+        + _listed((key.name, key.doc.removeprefix("Belongs to ").rstrip(".")) for key in reserved)
+    )
 
 
 def _section(key: Key) -> str:
