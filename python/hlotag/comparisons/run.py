@@ -66,7 +66,7 @@ def compare(
         by: What rows are grouped by, as for `hlotag.profile`. By default, each key that both programs have, or "scope" if they
             have none in common.
         visible: The growth to look for: 0.2 for 20%.
-        seconds: Limit of the time that rounds take, for up to four variants beside the first one. One round is run at least.
+        seconds: Limit of the time that rounds take, for the first variant and up to four others. One round is run at least.
         effects: Whether to compile each variant without its tags, too, and to say what these changed.
 
     Returns:

@@ -24,7 +24,7 @@ _NO_FILE = re.compile(r"[^\w.-]+")
 
 
 def write_index(folder: Path, entries: Sequence[Entry], write_page: Callable[[Entry, Path], None]) -> None:
-    """Writes `index.html`, and a page and the JSON of each program beside it.
+    """Writes `index.html`, and a page and the JSON of each program in the same folder.
 
     Args:
         folder: Where; it is made if it does not exist.
