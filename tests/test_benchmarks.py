@@ -38,7 +38,9 @@ def test_every_section_of_the_page_is_a_benchmark(monkeypatch):
     assert Path(record.__file__).parent == BENCHMARKS
     assert all((BENCHMARKS / f"{section.name}.py").exists() for section in record.SECTIONS)
     page = (BENCHMARKS.parent / "docs" / "performance.md").read_text()
-    assert re.findall(r"^## (.*)$", page, re.MULTILINE)[1:] == [section.title for section in record.SECTIONS]
+    shown, further = ([section for section in record.SECTIONS if section.shown is is_shown] for is_shown in (True, False))
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE)[1:] == [*(section.title for section in shown), "Further benchmarks"]
+    assert re.findall(r"^- `python benchmarks/(\w+)\.py", page, re.MULTILINE) == [section.name for section in further]
     assert re.findall(r"^\| (.+?) \|.*\d.*\|.*\d", page, re.MULTILINE) == [what for what, *_ in record.COSTS]
 
 
