@@ -164,6 +164,7 @@ WRONG = [
     ("hlotag audit folder/cut.bin", 2, "zero byte at offset 1; a binary file that is cut"),
     ("hlotag audit --dump-dir folder", 2, "no module from before and after"),
     ("hlotag audit absent", 2, "hlotag audit: error: absent: No such file"),
+    ("hlotag audit absent.py:step", 2, "hlotag audit: error: absent.py: No such file"),
     ("hlotag audit folder", 2, "folder: a folder; write --dump-dir folder"),
     ("hlotag audit module.mlir --fail-if moved", 2, "no such state: 'moved'"),
     ("hlotag audit module.mlir --fail-if lost,", 2, "no such state: ''"),

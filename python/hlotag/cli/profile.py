@@ -22,6 +22,7 @@ examples:
   hlotag profile train.py:step --by layer,block --html profile.html
   hlotag profile train.py:step --by scope:2
   hlotag profile train.py:step --limits measure
+  hlotag profile train.py:step --perfetto timeline.json.gz
   hlotag profile train.py:step --steps 20 --json profile.json
   hlotag profile train.py:step --steps 20 --baseline profile.json
   hlotag profile /tmp/trace --by scope:2
