@@ -160,7 +160,8 @@ ERRORS = [name for name, kind in vars(errors).items() if isinstance(kind, type) 
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_and_troubleshooting_link_to_each_other(name):
     entry = re.search(rf"^### `{name}`$(.*?)(?=^###? )", TROUBLESHOOTING.read_text(), re.MULTILINE | re.DOTALL)
-    assert entry and (f"(api.md#hlotag.{name})" in entry[1] or name == "HlotagError")
+    where = f"hlotag.{name}" if name in hlotag.__all__ else f"hlotag.errors.{name}"
+    assert entry and (f"(api.md#{where})" in entry[1] or name == "HlotagError")
     assert f"(troubleshooting.md#{name.lower()})" in (ROOT / "docs" / "api.md").read_text()
 
 
