@@ -127,7 +127,7 @@ LARGE = {"transformer_12": (_transformer, _transformer_arguments(12))}
 
 def compiled_instructions(lowered: Any) -> list[Instruction]:
     """The optimized instructions of a program. Those in fusions have their own tags, which the executable's do not repeat."""
-    with hlotag.audits.recorded() as records:
+    with hlotag.recorded() as records:
         executable = lowered.compile()
     modules = [record.after for record in records] or of_executable(executable)
     return [i for module in modules for i in module.instructions()]

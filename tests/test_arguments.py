@@ -110,7 +110,11 @@ def test_dir_has_public_names_only():
     names = dir(hlotag)
     assert not [name for name in names if name.startswith("_")]
     modules = {name for name in names if inspect.ismodule(getattr(hlotag, name))}
-    assert modules == {"audits", "comparisons", "profiles", "xla"} and set(hlotag.__all__) == set(names) and hlotag.__version__
+    assert (
+        modules == {"audits", "comparisons", "errors", "passes", "profiles", "xla"}
+        and set(hlotag.__all__) == set(names)
+        and hlotag.__version__
+    )
 
 
 def test_an_option_and_a_parameter_of_one_name_are_told_apart():

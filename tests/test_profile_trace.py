@@ -278,7 +278,7 @@ def test_instructions_of_a_tpu(tmp_path):
     found = profiled(tmp_path, {"/device:TPU:0": lines} | host(step(0, 0, 40)))
     assert found.steps == pytest.approx((10e-3, 8e-3))
     assert milliseconds(found) == {("0", "forward"): 2, ("1", "backward"): 3, ("idle", ""): 4}
-    assert found.notes == ("Beside the instructions, transfers and asynchronous collectives took 2 ms; no row has them.",)
+    assert found.notes == ("Transfers and asynchronous collectives overlapped the instructions for 2 ms; no row has them.",)
 
 
 BY = {

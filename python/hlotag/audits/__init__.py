@@ -2,7 +2,6 @@
 """The types of `hlotag.audit`, which says what became of every tag of a program."""
 
 from hlotag.audits.audit import Audit
-from hlotag.lowering.hlo_stage import Record, recorded
 from hlotag.results.costs import Cost
 from hlotag.results.report import Problem, Report
 from hlotag.results.tags import Effect, Instruction, Op, Origin, Tag, TagState, Verdict
@@ -15,10 +14,8 @@ __all__ = [
     "Op",
     "Origin",
     "Problem",
-    "Record",
     "Report",
     "Tag",
     "TagState",
     "Verdict",
-    "recorded",
 ]

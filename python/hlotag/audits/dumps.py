@@ -287,7 +287,7 @@ def _notes(last: HloModule, tags: Sequence[Tag], shown: Set[str] | None) -> list
     """The limits of an audit without the program. `shown` has the keys that XLA saw, if hlotag's HLO stage was on."""
     notes = []
     if taken := sum(tag.why == _MAY_BE_TAKEN for tag in tags):
-        notes.append(f"{count(taken, 'tag')} may be lost or used: {_MAY_BE_TAKEN}.")
+        notes.append(f"{count(taken, 'tag')} may be lost or consumed: {_MAY_BE_TAKEN}.")
     if unknown := sum(tag.state == TagState.UNKNOWN and tag.why != _MAY_BE_TAKEN for tag in tags):
         tagged = sum(bool(tags_of(i.entries)) for i in last.instructions())
         notes.append(
