@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from hlotag._util.groups import group
 from hlotag.audits.joined import Joined
@@ -138,6 +139,16 @@ def _count_copies(instructions: Sequence[Instruction]) -> int:
     return max(Counter((i.opcode, i.dimensions) for i in instructions).values(), default=0)
 
 
+@dataclass
+class _Seen:
+    """What a module has: operations, their keys on some instruction and not on another, and what passes take (`_held`)."""
+
+    present: set[int] = field(default_factory=set)
+    tagged: set[tuple[int, str]] = field(default_factory=set)
+    lacking: set[tuple[int, str]] = field(default_factory=set)
+    held: set[tuple[int, str, str]] = field(default_factory=set)
+
+
 class History:
     """What XLA's passes removed. Takes its modules one after the other, in order, and keeps none.
 
@@ -176,35 +187,36 @@ class History:
         """
         if not self.is_known:
             self._begin()
-        present: set[int] = set()
-        tagged: set[tuple[int, str]] = set()
-        lacking: set[tuple[int, str]] = set()
-        held: set[tuple[int, str, str]] = set()
+        seen = _Seen()
         for opcode, numbers, entries in named:
             for number in numbers:
-                if number not in self._tags:
-                    continue
-                held.update((number, opcode, key) for key in self._takeable.get(number, ()) if key in entries)
-                if role_of(self._names[number], opcode) is Role.CARRIES:
-                    # When XLA rewrites a product, it gives the name to the reshape around the new one.
-                    if opcode in ("bitcast", "reshape") and opcode_of(self._names[number]) == "dot":
-                        present.add(number)
-                    continue
-                present.add(number)
-                for key, value in self._tags[number]:
-                    left = entries.get(key)
-                    is_there = left is not None and (left == value or value in left.split(","))
-                    (tagged if is_there else lacking).add((number, key))
+                if number in self._tags:
+                    self._look(seen, opcode, number, entries)
         by = by if self.is_known else CONVERSION
         named_by = by if self.is_whole or not self.is_known else ""
-        on_all = tagged - lacking
-        self.gone.update(dict.fromkeys(self._present - present, named_by))
+        on_all = seen.tagged - seen.lacking
+        self.gone.update(dict.fromkeys(self._present - seen.present, named_by))
         self.lost.update(dict.fromkeys(self._on_all - on_all, named_by))
         if by in TAKERS:
-            self.taken.update(((number, key), by) for number, _, key in self._held - held)
-        for number in present & self.gone.keys():
+            self.taken.update(((number, key), by) for number, _, key in self._held - seen.held)
+        for number in seen.present & self.gone.keys():
             del self.gone[number]
-        self._present, self._held, self._on_all, self.is_known = present, held, on_all, True
+        self._present, self._held, self._on_all, self.is_known = seen.present, seen.held, on_all, True
+
+    def _look(self, seen: _Seen, opcode: str, number: int, entries: Mapping[str, str]) -> None:
+        """Notes what an instruction of an operation has of the operation's tags."""
+        name = self._names[number]
+        seen.held.update((number, opcode, key) for key in self._takeable.get(number, ()) if key in entries)
+        if role_of(name, opcode) is Role.CARRIES:
+            # When XLA rewrites a product, it gives the name to the reshape around the new one.
+            if opcode in ("bitcast", "reshape") and opcode_of(name) == "dot":
+                seen.present.add(number)
+            return
+        seen.present.add(number)
+        for key, value in self._tags[number]:
+            left = entries.get(key)
+            has_tag = left is not None and (left == value or value in left.split(","))
+            (seen.tagged if has_tag else seen.lacking).add((number, key))
 
 
 # The fields of a `Tag` from its state on, without its origin.

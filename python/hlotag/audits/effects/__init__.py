@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from hlotag.audits.effects import collectives, placement, scheduling, structure
 from hlotag.audits.effects.schedule import Member, Schedule, Seen, is_passive
@@ -52,36 +53,58 @@ def find(
 
     `tagged` is the compiled module, None without `judged_keys`; `untagged` that of the program without the tags, if there is one.
     """
-    by_tag: dict[tuple[keys.Key, str], list[Op]] = {}
-    known = functools.cache(keys.lookup)
+    judged = _list_judged(tags)
+    find = _Finder(tagged, untagged, platform, _find_neighbours(judged, ops))
+    return tuple(find.effect(key, value, found) for (key, value), found in judged.items())
+
+
+def _list_judged(tags: Sequence[Tag]) -> dict[tuple[keys.Key, str], list[Op]]:
+    """The operations of each key and value that some compiler reads, or that no compiler gets."""
+    judged: dict[tuple[keys.Key, str], list[Op]] = {}
+    lookup = functools.cache(keys.lookup)
     for tag in tags:
-        key = known(tag.key)
+        key = lookup(tag.key)
         if key is not None and not key.reserved and (key.consumer != "registered" or key.compiler is False):
-            by_tag.setdefault((key, tag.value), []).append(tag.op)
-    if not by_tag:
-        return ()
-    neighbours = {op.id: list(op.operands) for found in by_tag.values() for op in found}
-    for op in ops:
+            judged.setdefault((key, tag.value), []).append(tag.op)
+    return judged
+
+
+def _find_neighbours(judged: Mapping[tuple[keys.Key, str], Sequence[Op]], ops: Sequence[Op]) -> dict[int, list[int]]:
+    """By operation with a tag, its operands and users."""
+    neighbours = {op.id: list(op.operands) for tagged in judged.values() for op in tagged}
+    for op in ops if neighbours else ():
         for operand in neighbours.keys() & set(op.operands):
             neighbours[operand].append(op.id)
+    return neighbours
 
-    def seen(name: str, value: str, found: Sequence[Op], schedule: Schedule) -> Seen | str:
-        members = [Member(op, schedule.of(op.id), schedule.of(*neighbours[op.id])) for op in found]
+
+class _Finder(NamedTuple):
+    """Finds effects: `tagged`, `untagged` and `platform` as for `find`, and by operation its operands and users."""
+
+    tagged: Schedule | None
+    untagged: Schedule | None
+    platform: str
+    neighbours: Mapping[int, Sequence[int]]
+
+    def effect(self, key: keys.Key, value: str, ops: Sequence[Op]) -> Effect:
+        """The effect of a key's value on its operations."""
+        if why := _why_unread(key, keys.backend_of(self.platform)):
+            return Effect(key.name, value, Verdict.UNREAD, reason=why)
+        if key.name not in JUDGES or self.tagged is None:
+            return Effect(key.name, value, Verdict.OPEN, reason=_NOT_SHOWN)
+        with_tags = self._look(key.name, value, ops, self.tagged)
+        without = self._look(key.name, value, ops, self.untagged) if self.untagged else None
+        made = Effect(key.name, value, *_compare(JUDGES[key.name][0], with_tags, without))
+        if key.name == placement.KEY and self.untagged is not None:
+            return placement.add_saving(made, self.tagged, self.untagged)
+        return made
+
+    def _look(self, name: str, value: str, ops: Sequence[Op], schedule: Schedule) -> Seen | str:
+        """What a compiled module shows of a key's value."""
+        members = [Member(op, schedule.of(op.id), schedule.of(*self.neighbours[op.id])) for op in ops]
         if name not in _OF_ALL:
             members = [member for member in members if not all(map(is_passive, member.instructions))]
         return JUDGES[name][1](members, schedule, value) if members else "no instruction is left of its operations"
-
-    def effect(key: keys.Key, value: str, found: Sequence[Op]) -> Effect:
-        if why := _why_unread(key, keys.backend_of(platform)):
-            return Effect(key.name, value, Verdict.UNREAD, reason=why)
-        if key.name not in JUDGES or tagged is None:
-            return Effect(key.name, value, Verdict.OPEN, reason=_NOT_SHOWN)
-        with_tags = seen(key.name, value, found, tagged)
-        without = seen(key.name, value, found, untagged) if untagged else None
-        made = Effect(key.name, value, *_compare(JUDGES[key.name][0], with_tags, without))
-        return placement.add_saving(made, tagged, untagged) if key.name == placement.KEY and untagged else made
-
-    return tuple(effect(key, value, found) for (key, value), found in by_tag.items())
 
 
 def _compare(what: str, tagged: Seen | str, untagged: Seen | str | None) -> tuple[Verdict, str, str, str, str]:
@@ -109,10 +132,10 @@ def _why_unread(key: keys.Key, backend: str) -> str:
 
 
 def without_lost(tags: Sequence[Tag], effects: Iterable[Effect]) -> list[Tag]:
-    """The tags. A lost one is called used if its effect shows that the compiler read and took the key."""
+    """The tags. A lost one is called consumed if its effect shows that the compiler read and took the key."""
     read = {(e.key, e.value) for e in effects if e.verdict == Verdict.CHANGED and keys.is_taken(e.key)}
-    return [_mark_used(tag) if tag.state == TagState.LOST and (tag.key, tag.value) in read else tag for tag in tags]
+    return [_as_consumed(tag) if tag.state == TagState.LOST and (tag.key, tag.value) in read else tag for tag in tags]
 
 
-def _mark_used(tag: Tag) -> Tag:
+def _as_consumed(tag: Tag) -> Tag:
     return tag._replace(state=TagState.CONSUMED, why="its effect shows that XLA read it", carrier="")
