@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What XLA's compilers for GPU and TPU make of tags, without the HLO stage and with it; no hardware is needed.
+"""What XLA's compilers for GPU and TPU make of tags, without the HLO pass and with it; no hardware is needed.
 
     XLA_FLAGS=--xla_gpu_autotune_level=0 python benchmarks/gpu_tpu.py H100 [PROGRAM ...]
     TPU_SKIP_MDS_QUERY=1 python benchmarks/gpu_tpu.py 'TPU v5e' [PROGRAM ...]

@@ -10,13 +10,13 @@ callgrind does, in a quarter of an hour instead of one minute. Where there is ne
 Rows, each once and after a run for its caches:
   trace, lower       of a transformer training step, with tags in it, by JAX alone and with the stage on; of the latter, the
                      instructions in value tags, in marks and in passes
-  compile            the module with all tags, by XLA alone and with the HLO stage
+  compile            the module with all tags, by XLA alone and with the HLO pass
   passes             instructions an operation, in a module of 10,000 operations and in one that is as many times larger as
                      `--times` says; without MLIR's verifier
 
 With `--programs`, of `tests/hlo_programs.py`, only their compilations are counted, in one thread: with JAX alone, with the
-StableHLO stage and with both. It is the least of `--runs`, since some runs of the same program take XLA 2% more; how far those of
-one kind are apart at most is in the last column.
+StableHLO passes, and with the HLO pass too. It is the least of `--runs`, since some runs of the same program take XLA 2% more;
+how far those of one kind are apart at most is in the last column.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def report(clock: Clock, layers: int, compile_layers: int, times: int) -> None:
         print(f"{'  in ' + part:34}{'':12}{count / 1e6:>12.1f}{share:>12.2%}")
     if compile_layers:
         _, tags, both = stage.compiling(compile_layers, 1, clock)
-        row(f"compile, {compile_layers} layers, HLO stage", tags, both)
+        row(f"compile, {compile_layers} layers, HLO pass", tags, both)
     figures = scale.rows(scale.LAYERS, times, PASSES, clock, 1)
     _, few, many = next(figures)
     print(f"\n{'an operation, with':34}{few:>12,}{many:>12,}  operations")
@@ -118,7 +118,7 @@ def report(clock: Clock, layers: int, compile_layers: int, times: int) -> None:
 
 def report_programs(clock: Clock, programs: list[str], runs: int) -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # XLA starts as many threads as there are processors to run them.
-    import hlo_stage
+    import hlo_pass
     import jax
 
     print(f"jax {jax.__version__}, Python {platform.python_version()}; millions of instructions\n")
@@ -126,8 +126,8 @@ def report_programs(clock: Clock, programs: list[str], runs: int) -> None:
     variants = ({"pipeline": None}, {}, {"hlo": True})
     for name in programs:
         for variant in variants:
-            hlo_stage.cost(name, **variant)
-        rounds = [[hlo_stage.cost(name, **variant, clock=clock) for variant in variants] for _ in range(runs)]
+            hlo_pass.cost(name, **variant)
+        rounds = [[hlo_pass.cost(name, **variant, clock=clock) for variant in variants] for _ in range(runs)]
         counts = list(zip(*rounds, strict=True))
         alone, tags, both = map(min, counts)
         apart = max((max(count) - min(count)) / min(count) for count in counts)

@@ -35,7 +35,7 @@ import hlo_programs
 import hlotag
 from hlotag import _core
 from hlotag.hlo import HloModule, opcodes
-from hlotag.lowering import hlo_stage
+from hlotag.lowering import hlo_pass
 
 RULES = _core.join_rules()
 
@@ -63,7 +63,7 @@ def heavy_instructions(module: HloModule) -> list[bool]:
     return list(heavy.values())
 
 
-def measure(record: hlo_stage.Record) -> tuple[int, Counter[str], Counter[str]]:
+def measure(record: hlo_pass.Record) -> tuple[int, Counter[str], Counter[str]]:
     """(instructions, those that each rule changes, the heavy ones of these)."""
     join = record.origins.program.join
     module, heavy = record.before.to_bytes(), heavy_instructions(record.before)
@@ -82,7 +82,7 @@ def main() -> None:
     number, changed, heavily = 0, Counter[str](), Counter[str]()
     for lower in lowerings(kind):
         jax.clear_caches()
-        with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")], hlo=True), hlo_stage.recorded() as records:
+        with hlotag.stage(rules=[hlotag.Rule({"k": "v"}, op="*")], hlo=True), hlo_pass.recorded() as records:
             lower().compile()
         for record in records:
             count, all_, heavy = measure(record)

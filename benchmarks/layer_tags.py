@@ -4,11 +4,11 @@
     python benchmarks/layer_tags.py [--compiler cpu|h100|v5e] [--layers 6] [--repeat 3]
 
 Compilers make one kernel of equal fusions, also of those of different layers, unless attributes in them differ. Each row is the
-processor time of a compilation, the median of runs in turns, over that of the untagged program without the HLO stage.
+processor time of a compilation, the median of runs in turns, over that of the untagged program without the HLO pass.
 
   one value       all layers have one value
   each, alone     each layer has its own, hlo=False: as with JAX alone
-  each, given     the same with the HLO stage, and the key is registered with compiler=True
+  each, given     the same with the HLO pass, and the key is registered with compiler=True
   each, hidden    the same with a key that is not registered, which XLA does not see
 """
 

@@ -99,7 +99,7 @@ SECTIONS = [
         shown=False,
     ),
     Section(
-        "hlo_stage",
+        "hlo_pass",
         "--repeat 15",
         "--repeat 1 mlp",
         "Tags in optimized HLO, and what restoring them costs",
@@ -132,7 +132,7 @@ COSTS = [
         "1.0",
     ),
     ("An operation among 860,000, relative to one among 9,000", "passes", r"^default pipeline +[\d.]+ +[\d.]+ +(\S+)x$", "2"),
-    ("Compile a transformer with the HLO pass, relative to without", "hlo_stage", r"^transformer .* (\S+)$", "1.02"),
+    ("Compile a transformer with the HLO pass, relative to without", "hlo_pass", r"^transformer .* (\S+)$", "1.02"),
     ("An audit of 100,000 instructions", "audit", r"audited (\S+ s)", "2 s"),
 ]
 

@@ -10,7 +10,7 @@ Rows:
                        marks and in passes; Python's garbage collector is off in these, for all of trace and lower: it runs when
                        JAX has allocated enough, in whatever part that happens to be. What else hlotag changes, such as the
                        recording of equations, only shows in the whole
-  compile              the module with all tags beside the same module without any, and then with the HLO stage besides; processor
+  compile              the module with all tags beside the same module without any, and then with the HLO pass besides; processor
                        time, median ratios of neighbours
   import               `import jax`, and `import jax, hlotag; hlotag.enable()` beside it, in fresh processes; processor time
   look-up              of MLIR's functions in jaxlib: the first process on a machine, which also tries them in a child process;
@@ -37,7 +37,7 @@ import jax.numpy as jnp
 from train_module import trace
 
 import hlotag
-from hlotag.lowering import hlo_stage, staging
+from hlotag.lowering import hlo_pass, staging
 from hlotag.passes.pipeline import run_or_raise
 from hlotag.tagging import marks, tags, walk
 
@@ -90,7 +90,7 @@ def stopwatch(clock: Clock):
         mock.patch.object(tags, "tag_equations", clocked("tags", tags.tag_equations)),
         mock.patch.object(marks, "attach_table", clocked("marks", marks.attach_table)),
         mock.patch.object(staging, "run_or_raise", clocked("passes", run_or_raise)),
-        mock.patch.object(hlo_stage, "prepare", clocked("passes", hlo_stage.prepare)),
+        mock.patch.object(hlo_pass, "prepare", clocked("passes", hlo_pass.prepare)),
     ):
         yield spent
 
@@ -139,7 +139,7 @@ def lowering(layers: int, repeat: int, clock: Clock = time.process_time) -> tupl
 
 
 def compiling(layers: int, repeat: int, clock: Clock = time.process_time) -> tuple[float, float, float]:
-    """What the clock says of compiling the step without any tag; and with all of them, without and with the HLO stage.
+    """What the clock says of compiling the step without any tag; and with all of them, without and with the HLO pass.
 
     The last two are the first times the median ratio of neighbours: the machine's speed drifts by more than they differ.
     """
@@ -210,7 +210,7 @@ def main() -> None:
         print(f"{'  in ' + part:34}{'':11}{seconds * 1e3:>8.2f} ms{share:>10.2%} of trace + lower")
     none, tags, both = compiling(options.compile_layers, repeat)
     row(f"compile, {options.compile_layers} layers", none, tags)
-    row("  with the HLO stage", none, both)
+    row("  with the HLO pass", none, both)
     row(
         "import",
         in_processes(f"import jax; {BUSY}", repeat),

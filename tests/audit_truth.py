@@ -29,7 +29,7 @@ from hlotag.hlo import HloModule
 from hlotag.hlo.module import of_executable
 from hlotag.hlo.opcodes import Kind, kind_of
 from hlotag.hlo.origins import walk
-from hlotag.lowering import hlo_stage
+from hlotag.lowering import hlo_pass
 from hlotag.mlir.modules import to_bytecode
 from hlotag.tagging import keys
 
@@ -312,14 +312,14 @@ def differences(case: Case, truth: Truth) -> list[str]:
 
 
 def differences_with_both_stages(case: Case, truth: Truth, *, is_hidden: bool = False) -> list[str]:
-    """The same where the HLO stage puts tags right: what follows from the truth without it, and from the module it gives.
+    """The same where the HLO pass puts tags right: what follows from the truth without it, and from the module it gives.
 
     Where XLA does not see the key, no entry tells the moves of one name apart.
     """
     with hlotag.stage() as stage:
         prepared = _compat.modules.with_module(case.lowered, copy_of(case.lowered))
-        hlo_stage.prepare(prepared.compiler_ir("stablehlo"), stage)
-    with hlo_stage.recorded() as records:
+        hlo_pass.prepare(prepared.compiler_ir("stablehlo"), stage)
+    with hlo_pass.recorded() as records:
         (module,) = of_executable(prepared.compile())
     after = {i.name: i.attributes for i in records[-1].after.instructions()}
     modules = mock.Mock(side_effect=of_executable)
@@ -346,5 +346,5 @@ def differences_with_both_stages(case: Case, truth: Truth, *, is_hidden: bool = 
         else:
             is_true = is_free or tag.state == before
         if not is_true:
-            wrong.append(f"{number} {tag}, without the HLO stage {before}: {tag.details}; {tag.instructions}")
+            wrong.append(f"{number} {tag}, without the HLO pass {before}: {tag.details}; {tag.instructions}")
     return wrong

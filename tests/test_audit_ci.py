@@ -77,7 +77,7 @@ def test_a_program_is_audited_as_in_process(program, name, audited):
     document = json.loads(out)
     assert status == 0
     assert {(tag["key"], tag["value"]) for tag in document["tags"]} == {("k", "v"), ("k", "g")}
-    assert document["hlo_stage"] and document["counts"].keys().isdisjoint({"lost"})
+    assert document["hlo_pass"] and document["counts"].keys().isdisjoint({"lost"})
     assert {document["ops"][tag["op"]]["file"] for tag in document["tags"]} == {program}
     assert not hlotag.active()
 

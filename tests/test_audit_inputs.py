@@ -196,10 +196,10 @@ def test_disable_in_another_thread_waits_for_the_end_of_an_audit(kind, monkeypat
         audit = collect.audit_module(lowered.as_text(debug_info=True).encode(), "m.mlir", hlo=True)
     else:
         audit = hlotag.audit(lowered) if kind == "lowered" else hlotag.audit(fun, X)
-    assert audit.hlo_stage and not audit.is_off
+    assert audit.hlo_pass and not audit.is_off
     assert hlotag.active() is None
     hlotag.disable()
-    assert hlotag.audit(lowered).hlo_stage  # The stage in which it was lowered decides.
+    assert hlotag.audit(lowered).hlo_pass  # The stage in which it was lowered decides.
 
 
 def test_a_program_that_is_evaluated_while_another_is_traced_reports_nothing():

@@ -77,13 +77,13 @@ READ_LATE = "_scheduling_group_id"
         (
             "k",
             {},
-            {"hlo_stage": False},
+            {"hlo_pass": False},
             r"pass algsimp rewrote .* its tag. Profiles .* 4 operations \(2 Mflop\) without k. .*enable",
         ),
         ("k", {"by": ""}, {}, "XLA rewrote .* its tag. xla_passes=True, or --xla-passes, names the pass."),
-        ("k", {"why": "the instruction has k=w"}, {"hlo_stage": True}, "; the instruction has k=w. .* one value for a key"),
-        (READ_LATE, {}, {"hlo_stage": True, "platform": "cuda"}, f"XLA does not see {READ_LATE}.* XLA reads this key before"),
-        (READ_LATE, {}, {"hlo_stage": True, "platform": "cpu"}, "Profiles and dumps show .* Please report this"),
+        ("k", {"why": "the instruction has k=w"}, {"hlo_pass": True}, "; the instruction has k=w. .* one value for a key"),
+        (READ_LATE, {}, {"hlo_pass": True, "platform": "cuda"}, f"XLA does not see {READ_LATE}.* XLA reads this key before"),
+        (READ_LATE, {}, {"hlo_pass": True, "platform": "cpu"}, "Profiles and dumps show .* Please report this"),
     ],
 )
 def test_lost_tags_of_one_line_are_one_problem_in_words(key, step, audit, words):
@@ -142,7 +142,7 @@ def test_operations_have_types_work_and_primals():
     backward = [op for op in dots if op.phase == "backward"]
     assert backward and all(op.derived_from == (forward[op.scope].id,) for op in backward)
     assert any(op.fusions for op in audit.ops)
-    assert audit.hlo_stage is False
+    assert audit.hlo_pass is False
 
 
 def test_operations_of_a_shared_function_have_the_callers_line():

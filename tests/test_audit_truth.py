@@ -34,7 +34,7 @@ SOME, ALL = (0, 0.7), (1, 1.0)
 )
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_states_are_the_true_ones(name, drawn, stage, request, monkeypatch):
-    """The HLO stage is off, or compared on and off."""
+    """The HLO pass is off, or compared on and off."""
     monkeypatch.setattr(keys, "_registered", {})
     is_hidden = stage not in ("off", "on")
     hlotag.register_key("t", compiler=not is_hidden)

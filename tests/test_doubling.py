@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twice the size takes each pass and the HLO stage less than 2.5 times as long, in every shape of a module."""
+"""Twice the size takes each pass and the HLO pass less than 2.5 times as long, in every shape of a module."""
 
 import gc
 import math
@@ -151,7 +151,7 @@ def test_numbering(shape):
 
 @pytest.mark.parametrize("step", ["restore", "measure"])
 @pytest.mark.parametrize(("shape", "size"), [("chain", 4_000), ("calls", 100), ("keys", 2_000)])
-def test_hlo_stage(step, shape, size):
+def test_hlo_pass(step, shape, size):
     """Of calls, few: XLA's importer recurses into them."""
     modules = {}
     for n in (size, 4 * size):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import hlotag
 from hlotag.hlo import HloModule
-from hlotag.lowering import hlo_stage
+from hlotag.lowering import hlo_pass
 from hlotag.passes.pipeline import pipeline_text
 from hlotag.passes.rules import Rule
 from programs import PROGRAMS
@@ -98,8 +98,8 @@ def spoil(module, choose):
 
 def test_mutated_hlo_modules(monkeypatch):
     seen = []
-    restore = hlo_stage.restore
-    monkeypatch.setattr(hlo_stage, "restore", lambda *args, **kw: seen.append(args) or restore(*args, **kw))
+    restore = hlo_pass.restore
+    monkeypatch.setattr(hlo_pass, "restore", lambda *args, **kw: seen.append(args) or restore(*args, **kw))
     for name in ("mlp", "branches", "scan_of_remat"):
         function, args = PROGRAMS[name]
         with hlotag.stage(rules=[Rule({"k": 1}, op="*")], hlo=True):

@@ -12,7 +12,7 @@ from jax._src import cache_key, compiler, xla_bridge
 import hlotag
 from hlo_programs import entries_with_fusion
 from hlotag.hlo.module import of_executable
-from hlotag.lowering import hlo_stage
+from hlotag.lowering import hlo_pass
 from hlotag.tagging import keys
 
 X = np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)
@@ -35,10 +35,10 @@ def values(executable):
 def transformations(monkeypatch):
     """As in a process that has compiled nothing yet."""
     hlotag.disable()
-    hlo_stage._transformations.clear()  # `disable` leaves it to modules of earlier tests that are still alive.
-    fresh = hlo_stage.Transformations()
-    monkeypatch.setattr(hlo_stage, "_transformations", fresh)
-    monkeypatch.setattr(hlo_stage, "_warned", set())
+    hlo_pass._transformations.clear()  # `disable` leaves it to modules of earlier tests that are still alive.
+    fresh = hlo_pass.Transformations()
+    monkeypatch.setattr(hlo_pass, "_transformations", fresh)
+    monkeypatch.setattr(hlo_pass, "_warned", set())
     yield fresh
     hlotag.disable()
     fresh.clear()
@@ -97,7 +97,7 @@ def test_a_stage_keeps_the_keys_of_its_time(monkeypatch):
 def test_the_key_of_the_disk_cache_has_the_registered_keys(monkeypatch):
     def suffix():
         with hlotag.stage():
-            return hlo_stage._cache_key_suffix(jax.jit(lambda x: square(x)).lower(X).compiler_ir())
+            return hlo_pass._cache_key_suffix(jax.jit(lambda x: square(x)).lower(X).compiler_ir())
 
     monkeypatch.setattr(keys, "_registered", {})
     alone = suffix()
@@ -133,7 +133,7 @@ def test_a_platform_is_asked_once_for_each_kind_of_options(transformations, monk
 
 def test_a_compilation_without_a_callback_is_reported(monkeypatch):
     """And not given out: the names of its instructions have numbers."""
-    monkeypatch.setattr(hlo_stage._Restoration, "__call__", lambda self, module: module)
+    monkeypatch.setattr(hlo_pass._Restoration, "__call__", lambda self, module: module)
     with hlotag.stage():
         lowered = jax.jit(lambda x: square(x)).lower(X)
     with pytest.raises(hlotag.errors.PassError, match="XLA did not call it"):

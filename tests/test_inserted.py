@@ -102,7 +102,7 @@ UNCOMPILED = {
     "unless": (lambda: rule(op="*", unless={"function": "f"}), "'function' has no meaning"),
     "StableHLO's name": (lambda: rule(op="stablehlo.all_gather"), "'all-gather'"),
     "a flag": (lambda: hlotag.Rule({"k": "v"}, op="*", inserted="yes"), "'inserted' must be True or False"),
-    "no HLO stage": (lambda: hlotag.stage(rules=[rule(op="*")], hlo=False), "hlo=False"),
+    "no HLO pass": (lambda: hlotag.stage(rules=[rule(op="*")], hlo=False), "hlo=False"),
     "no compiler": (lambda: attach([rule(op="*")]), "rule 1 is for collectives"),
     "an illegal value": (
         lambda: compiled(hlotag.Rule({"_scheduling_group_id": "{n}"}, scope="{n}", op="all-gather", inserted=True)),

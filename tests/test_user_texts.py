@@ -10,7 +10,7 @@ import pytest
 from jax.experimental import xla_metadata
 
 import hlotag
-from hlotag.lowering import hlo_stage, staging
+from hlotag.lowering import hlo_pass, staging
 from modules import ops_of
 from programs import X
 
@@ -96,7 +96,7 @@ def test_escape_sequences_of_a_module_reach_no_terminal():
 
 
 def test_warnings_point_at_lines_of_the_user(monkeypatch, set_xla_metadata):
-    monkeypatch.setattr(hlo_stage, "_warned", set())
+    monkeypatch.setattr(hlo_pass, "_warned", set())
 
     def lower(function):
         return jax.jit(function).lower(X)

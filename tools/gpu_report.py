@@ -44,7 +44,7 @@ def layers(w: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def tags() -> Iterator[Row]:
-    """How many instructions of a gradient have a tag without and with the HLO stage, and that its result is the same."""
+    """How many instructions of a gradient have a tag without and with the HLO pass, and that its result is the same."""
     arguments = jnp.ones((512, 512)), jnp.ones((512, 512))
     counts, results = [], []
     for hlo in (False, True):

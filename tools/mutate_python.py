@@ -38,7 +38,7 @@ WORK = ROOT / "build" / "mutants-python"
 TESTS = {
     "audits/states.py": ("test_audit_dumps.py", "test_audit.py", "test_audit_truth.py"),
     "audits/work.py": ("test_work.py", "test_unknown_flops.py"),
-    "hlo/restore.py": ("test_hlo.py", "test_hlo_stage.py"),
+    "hlo/restore.py": ("test_hlo.py", "test_hlo_pass.py"),
     "profiles/clock.py": ("test_profile_trace.py", "test_profile_waiting.py"),
     "tagging/matching.py": ("test_rules.py", "test_backward_rules.py", "test_rules_truth.py"),
     "tagging/walk.py": ("test_tags.py", "test_scopes.py", "test_rules.py", "test_backward_rules.py"),

@@ -34,7 +34,7 @@ for version in "$@"; do
   else
     tests=(tests/compilers)
     # The older jax: what the compilers read, what becomes of tags, and that nothing else changes. Numbers are the newer one's.
-    [[ $version != 3.11 ]] || tests=(tests/compilers/test_{audit,effects,hlo_stage,inserted,keys,train_step}.py)
+    [[ $version != 3.11 ]] || tests=(tests/compilers/test_{audit,effects,hlo_pass,inserted,keys,train_step}.py)
     # Side by side, on two cores, these take less time than one after the other.
     test_platform gpu "${tests[@]}" &
     gpu=$!

@@ -7,7 +7,7 @@
 set -u
 cd "$(dirname "$0")/.."
 short=(tests/test_contract.py tests/test_stage.py tests/test_tags.py tests/test_tags_of_nothing.py tests/test_binds.py
-  tests/test_rules.py tests/test_hlo_stage.py tests/test_mlir.py tests/test_newer_jax.py)
+  tests/test_rules.py tests/test_hlo_pass.py tests/test_mlir.py tests/test_newer_jax.py)
 export PYTHON=${PYTHON:-$(for v in 3.13 3.12 3.11; do bash tools/find_python.sh $v && break; done)}
 oldest=0.10.2
 versions=("$@")

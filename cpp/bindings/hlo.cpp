@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which functions does Python's HLO stage call? Python decides the
+// Which functions does Python's HLO pass call? Python decides the
 // entries of instructions.
 #include "hlo.h"
 

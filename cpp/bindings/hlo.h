@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How does Python call the HLO stage's C++ side?
+// How does Python call the HLO pass's C++ side?
 #pragma once
 
 #include "hlotag/ir/operation.h"

@@ -17,7 +17,7 @@ from .errors import PassFailedWarning as PassFailedWarning
 from .errors import TagDroppedWarning as TagDroppedWarning
 from .errors import TagIgnoredWarning as TagIgnoredWarning
 from .lowering.dump import dump_to as dump_to
-from .lowering.hlo_stage import recorded as recorded
+from .lowering.hlo_pass import recorded as recorded
 from .lowering.staging import disable as disable
 from .lowering.staging import enable as enable
 from .lowering.staging import stage as stage

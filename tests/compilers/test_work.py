@@ -48,7 +48,7 @@ def test_listed_flops_are_those_that_xla_counts(program, request):
 
 
 def test_kernels_that_xla_names_anew_are_those_of_their_operations(compiler):
-    """TPU's compiler makes a kernel of a ragged product, and gives it a name after the HLO stage. XLA counts its estimate."""
+    """TPU's compiler makes a kernel of a ragged product, and gives it a name after the HLO pass. XLA counts its estimate."""
 
     def loss(w, x, sizes):
         with part("experts"):

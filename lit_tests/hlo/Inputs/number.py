@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints a module whose operations have numbers in their names, as the HLO stage gives it to XLA, and what it knows of each.
+"""Prints a module whose operations have numbers in their names, as the HLO pass gives it to XLA, and what it knows of each.
 
 Of an operation: its number, what computes its operands (`_`: an argument), and the number of the first with an equal value.
 """

@@ -45,7 +45,7 @@ class Audit(PageMixin):
         instruction_count: How many instructions the last module has, those inside fusions included.
         reports: Warnings and remarks of hlotag's passes, such as a rule that matched nothing.
         has_program: Whether the audit knows the program; else only HLO modules.
-        hlo_stage: Whether hlotag's HLO pass ran; None if unknown.
+        hlo_pass: Whether hlotag's HLO pass ran; None if unknown.
         memory: What is in memory at the program's peak; None if it was not asked for, or is unknown.
         is_off: Whether hlotag was off when the program was traced: then the tags are JAX's own.
         source_root: The folder of the files whose lines views may quote: `/` for a program of this process. None for a module or
@@ -63,7 +63,7 @@ class Audit(PageMixin):
     instruction_count: int = 0
     reports: Sequence[Diagnostic] = ()
     has_program: bool = True
-    hlo_stage: bool | None = None
+    hlo_pass: bool | None = None
     memory: Memory | None = None
     is_off: bool = False
     source_root: str | None = None

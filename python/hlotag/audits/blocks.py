@@ -19,7 +19,7 @@ from hlotag.audits.audit import Audit
 from hlotag.audits.collect import About, compile_and_audit, prepared, recording
 from hlotag.audits.compilations import Compilation, Compilations, Entry, list_arguments, name_of
 from hlotag.errors import HlotagError
-from hlotag.lowering import hlo_stage, staging
+from hlotag.lowering import hlo_pass, staging
 from hlotag.mlir.modules import to_bytecode
 from hlotag.reports.index import write_index
 from hlotag.tagging import tags
@@ -102,7 +102,7 @@ def observing(
         nullcontext() if active() else staging.stage(),
         recording(),
         _compat.modules.without_disk_cache(),
-        hlo_stage.observed_by(observe),
+        hlo_pass.observed_by(observe),
     ):
         yield
 
@@ -121,7 +121,7 @@ def _audit(
         copy = _compat.modules.read_bytecode(to_bytecode(module))
         _rename(copy, names)
         about = About(tags.find_dropped(module), source_root="/")
-        with prepared(copy, hlo_stage.stage_of(module)):
+        with prepared(copy, hlo_pass.stage_of(module)):
             return compile_and_audit(program.read(copy), compile_once, platform, about, memory=memory)
     except HlotagError as error:
         _logger.warning("a program of the block is not audited: %s", error)

@@ -32,7 +32,7 @@ from hlotag.hlo import HloModule
 from hlotag.hlo.module import MemoryUse, memory_of, of_executable
 from hlotag.hlo.opcodes import Kind, kind_of, opcode_of
 from hlotag.hlo.origins import directly_in, walk
-from hlotag.lowering import hlo_stage
+from hlotag.lowering import hlo_pass
 from hlotag.lowering.staging import under
 from hlotag.mlir.modules import BYTECODE_MAGIC, copy_of, parse_module, to_bytecode
 from hlotag.passes.jax_artifacts import module_to_compile
@@ -205,11 +205,11 @@ def _audit_and_compile_lowered(
         read = program.read(module)
 
     def compiled(module: ir.Module, own: dict[str, Any]) -> Any:
-        with _compat.modules.without_disk_cache(), hlo_stage.observed_by(None):
+        with _compat.modules.without_disk_cache(), hlo_pass.observed_by(None):
             return _compat.modules.with_module(lowered, module).compile({**own, **further})
 
     about = About(tags.find_dropped(original), list(dict.fromkeys(reports)), is_off=is_off, source_root="/")
-    with prepared(module, hlo_stage.stage_of(original)):
+    with prepared(module, hlo_pass.stage_of(original)):
         found, executable = compile_and_audit(read, compiled, platform, about, **asked)
     return Audited(found, lowered.args_info, executable)
 
@@ -226,7 +226,7 @@ def audit_module(
     """Audits a module without a program: compiles it for JAX's default backend, after the passes of `pipeline`.
 
     `source` is text, bytecode or the bytes of `Exported.serialize()`, with `sizes` of its symbolic dimensions. `hlo` says whether
-    to compile with hlotag's HLO stage; other options are those of `compile_and_audit`. Raises ParseError if the module cannot be
+    to compile with hlotag's HLO pass; other options are those of `compile_and_audit`. Raises ParseError if the module cannot be
     parsed or compiled; PassError or ArgumentError for a pass that fails or a wrong pipeline.
     """
     import jax
@@ -250,7 +250,7 @@ def audit_module(
 
     def compiled(module: ir.Module, options: dict[str, Any]) -> Any:
         try:
-            with hlo_stage.errors_explained(read.origins), module.context:
+            with hlo_pass.errors_explained(read.origins), module.context:
                 return _compat.runtime.compile_module(module, options)
         except RuntimeError as error:
             raise ParseError(f"{filename}: XLA cannot compile the module: {error}") from None
@@ -266,10 +266,10 @@ def audit_module(
 
 @contextmanager
 def prepared(module: ir.Module, stage: state.Stage | None) -> Iterator[None]:
-    """A block in which a module is compiled with the HLO stage of `stage`. `hlotag.disable` elsewhere does not end it."""
+    """A block in which a module is compiled with the HLO pass of `stage`. `hlotag.disable` elsewhere does not end it."""
     with nullcontext() if stage is None else under(stage):
         if stage is not None:
-            hlo_stage.prepare(module, stage)
+            hlo_pass.prepare(module, stage)
         yield
 
 
@@ -309,7 +309,7 @@ def compile_and_audit(
     """
 
     def explained(module: ir.Module, options: dict[str, Any]) -> Any:
-        with hlo_stage.errors_explained(read.origins):
+        with hlo_pass.errors_explained(read.origins):
             return compiled(module, options)
 
     every_pass = xla_passes or len(read.ops) <= _MAX_OPS
@@ -337,7 +337,7 @@ def compile_and_audit(
         instructions=states.instructions,
         platform=platform,
         instruction_count=len(made.module),
-        hlo_stage=made.record is not None,
+        hlo_pass=made.record is not None,
         memory=in_memory,
         dropped=about.dropped,
         reports=about.reports,
@@ -358,17 +358,17 @@ class _Made(NamedTuple):
         executable: The executable.
         module: The module after XLA's passes.
         memory: What it reserves in memory; None if that is unknown.
-        record: What the HLO stage did; None if it had no work.
+        record: What the HLO pass did; None if it had no work.
     """
 
     executable: Any
     module: HloModule
     memory: MemoryUse | None
-    record: hlo_stage.Record | None
+    record: hlo_pass.Record | None
 
 
 def _compile(module: ir.Module, compiled: _Compile, options: dict[str, Any], what: str = "compiling") -> _Made:
-    with step(what), interrupts.hold(), hlo_stage.recorded() as records:
+    with step(what), interrupts.hold(), hlo_pass.recorded() as records:
         executable = compiled(module, options)
     (last,) = of_executable(executable)[:1]
     return _Made(executable, last, memory_of(executable), records[-1] if records else None)
@@ -427,8 +427,8 @@ def audit_compiled(compiled: jax.stages.Compiled) -> Audit:
     return dumps.audit_optimized(of_executable(compiled)[0], source_root="/")
 
 
-def _join(read: program.Program, module: HloModule, record: hlo_stage.Record | None) -> Joined:
-    """The compiled module, joined. With the HLO stage, the module is that before it, which has the numbers."""
+def _join(read: program.Program, module: HloModule, record: hlo_pass.Record | None) -> Joined:
+    """The compiled module, joined. With the HLO pass, the module is that before it, which has the numbers."""
     if record is None:
         return read.join(module)
     found = read.join(record.before, record.inserted)

@@ -231,7 +231,7 @@ def of_modules(
         if not number:
             history.add("", _rows(lineage.named))
         history.add(name, _rows(lineage.follow(module)))
-    # The HLO stage was on.
+    # The HLO pass was on.
     is_numbered = any("\x01" in i.op_name for i in first.instructions())
     with step("following tags"), no_collection():
         named = lineage.named if first is last else lineage.follow(last)
@@ -257,7 +257,7 @@ def of_modules(
             effects=effects.find(tags_found, states.ops, schedule, None, platform),
             platform=platform,
             has_program=False,
-            hlo_stage=is_numbered or None,
+            hlo_pass=is_numbered or None,
             memory=memory,
             notes=[*known, *note_unknown_work(last), *notes, *why],
             instruction_count=len(last),
@@ -284,7 +284,7 @@ def _rows(named: Named) -> Iterator[tuple[str, Sequence[int], Mapping[str, str]]
 
 
 def _notes(last: HloModule, tags: Sequence[Tag], shown: Set[str] | None) -> list[str]:
-    """The limits of an audit without the program. `shown` has the keys that XLA saw, if hlotag's HLO stage was on."""
+    """The limits of an audit without the program. `shown` has the keys that XLA saw, if hlotag's HLO pass was on."""
     notes = []
     if taken := sum(tag.why == _MAY_BE_TAKEN for tag in tags):
         notes.append(f"{count(taken, 'tag')} may be lost or consumed: {_MAY_BE_TAKEN}.")

@@ -163,7 +163,7 @@ def _paths(module: HloModule) -> dict[int, list[str]]:
 
 
 def _by_full_name(module: HloModule, ids: Instructions) -> dict[str, tuple[int, ...]]:
-    """The operations by `op_name`, before and after XLA inlines calls, with and without the HLO stage's prefixes."""
+    """The operations by `op_name`, before and after XLA inlines calls, with and without the HLO pass's prefixes."""
     found: dict[str, dict[int, None]] = {}
     for computation in module.computations.values():
         paths = ["", *filter(None, ids.paths[computation.id])]

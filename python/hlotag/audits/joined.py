@@ -30,7 +30,7 @@ class Joined:
         callers: By instruction, the calls that it was inlined from, outermost first.
         inserted: By collective that XLA inserted, its operations.
         equal: By instruction, further operations whose value it has, which XLA merged with its own.
-        restored: By name of an instruction, its entries after the HLO stage; empty if the stage did not run.
+        restored: By name of an instruction, its entries after the HLO pass; empty if that did not run.
         hidden: The keys that XLA did not see.
         fusions: By id of a computation, the fusion that it is part of, if instructions do not repeat the fusion's tags.
         last: The module that runs, if XLA's passes went on after `module`.
@@ -60,7 +60,7 @@ class Joined:
         return found == value or (found is not None and value in found.split(","))
 
     def has_left(self, instruction: Instruction, key: str, value: str) -> bool:
-        """Whether an instruction has a tag that the HLO stage did not give it."""
+        """Whether an instruction has a tag that the HLO pass did not give it."""
         found = self._left(instruction, key)
         return found == value or (found is not None and value in found.split(","))
 
@@ -78,7 +78,7 @@ class Joined:
 def find_renamed(before: Named, after: Named) -> dict[Instruction, Instruction]:
     """Finds the instructions to which XLA gave other names, by opcode and the operations that they are named after, or by place.
 
-    After the HLO stage, TPU's compiler gives kernels other names, and GPU's compiler makes some collectives synchronous.
+    After the HLO pass, TPU's compiler gives kernels other names, and GPU's compiler makes some collectives synchronous.
     """
     old, new = ({i.name for i in named} for named in (before, after))
 

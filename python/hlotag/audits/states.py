@@ -77,7 +77,7 @@ class Computing:
             return role_of(self._ops[named[0]].name, opcode) is Role.COMPUTES
         if number in named or kind_of(opcode) == Kind.HEAVY:
             return True
-        # The HLO stage also tags helpers.
+        # The HLO pass also tags helpers.
         return any(self._found.has_left(instruction, key, value) for key, value in self._tags.get(number, ()))
 
     def _add(self, instruction: Instruction, numbers: Sequence[int]) -> None:
@@ -290,7 +290,7 @@ class States:
             if is_restored and all(i.entries.get(key) != found.value_of(i, key) for i in tagged):
                 return TagState.RESTORED, names, shared, by, "", ""
             return TagState.KEPT, names, shared, "", "", ""
-        # The HLO stage gives inserted collectives their tags before the compiler takes any.
+        # The HLO pass gives inserted collectives their tags before the compiler takes any.
         if (taken_by := self.history.taken.get((op.id, key))) or (op.inserted and keys.is_taken(key)):
             return TagState.CONSUMED, names, shared, taken_by or "", "", ""
         if tagged:

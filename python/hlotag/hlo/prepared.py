@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modules that go through the HLO stage, each with its stage."""
+"""The modules that go through the HLO pass, each with its stage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ stages: ByIdentity[Stage] = ByIdentity()
 
 
 def has_work(module: ir.Module, stage: Stage) -> bool:
-    """Whether the HLO stage of `stage` has something to do: tags to restore, or rules for collectives that XLA inserts."""
+    """Whether the HLO pass of `stage` has something to do: tags to restore, or rules for collectives that XLA inserts."""
     patterns = stage.hlo + stage.op_names
 
     def has_tags(entries: Mapping[str, str]) -> bool:
@@ -39,6 +39,6 @@ def find_inserted_rules(module: ir.Module, stage: Stage) -> Mapping[str, Rule]:
 
 
 def like(module: ir.Module, original: ir.Module) -> None:
-    """Prepares `module` for the HLO stage if `original`, from which it was made, is prepared."""
+    """Prepares `module` for the HLO pass if `original`, from which it was made, is prepared."""
     if (stage := stages.get(original)) is not None and has_work(module, stage):
         stages[module] = stage

@@ -17,7 +17,7 @@ from hlotag._util.forks import free_in_children
 from hlotag._util.kill_switch import forbids_stages
 from hlotag._util.version import VERSION
 from hlotag.errors import ArgumentError, PassError, PassFailedWarning, TagDroppedWarning
-from hlotag.lowering import dump, hlo_stage, kinds
+from hlotag.lowering import dump, hlo_pass, kinds
 from hlotag.lowering.reproducer import with_reproducer
 from hlotag.mlir import connection
 from hlotag.passes import python_passes, syntax
@@ -296,7 +296,7 @@ def _patterns(name: str, given: Iterable[str], expected: str) -> tuple[str, ...]
 
 
 def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Lowers `jaxpr` by JAX's own function, runs the passes on the module, and prepares it for the HLO stage."""
+    """Lowers `jaxpr` by JAX's own function, runs the passes on the module, and prepares it for the HLO pass."""
     current = active()
     if current is None:
         return original(module_name, jaxpr, *args, **kwargs)
@@ -304,7 +304,7 @@ def _lower(original: Any, module_name: str, jaxpr: Any, *args: Any, **kwargs: An
     scopes.tags.check()
     result = _lower_in(current, original, module_name, jaxpr, *args, **kwargs)
     lowered(jaxpr, result.module)
-    hlo_stage.prepare(result.module, current)
+    hlo_pass.prepare(result.module, current)
     return result
 
 
@@ -374,7 +374,7 @@ PATCHES = (
     *_compat.hooks.value_tag_patches(lambda: active() is not None, tag_value),
     _compat.hooks.block_patch(_block_metadata),
     _compat.hooks.lowering_patch(_lower),
-    *hlo_stage.PATCHES,
+    *hlo_pass.PATCHES,
 )
 
 
@@ -405,7 +405,7 @@ def _drop(stage: Stage | None) -> None:
     if stage is not None:
         _count(stage, -1)
         if not _compat.hooks.STAGES.uses:
-            hlo_stage.release()
+            hlo_pass.release()
 
 
 def _count(stage: Stage, change: int) -> None:

@@ -35,7 +35,7 @@ def as_dict(audit: Audit) -> dict[str, Any]:
         "has_program": audit.has_program,
         "instruction_count": audit.instruction_count,
         "notes": list(audit.notes),
-        "hlo_stage": audit.hlo_stage,
+        "hlo_pass": audit.hlo_pass,
         "is_off": audit.is_off,
         "sentence": audit.report.sentence,
         "problems": [asdict(problem) for problem in audit.report.problems],
@@ -65,7 +65,7 @@ def loads(text: str, filename: str) -> dict[str, Any]:
     document = read_document(text, filename, "an audit", SCHEMA)
     try:
         ops = [Op(**_with_tuples(op)) for op in document["ops"]]
-        same = ("name", "platform", "notes", "instruction_count", "has_program", "hlo_stage", "is_off")
+        same = ("name", "platform", "notes", "instruction_count", "has_program", "hlo_pass", "is_off")
         return dict(
             ops=ops,
             tags=[_read_tag(tag, ops) for tag in document["tags"]],

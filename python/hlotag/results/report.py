@@ -185,7 +185,7 @@ def _hint(audit: Audit) -> str:
 
 
 def _advice(audit: Audit, tag: Tag) -> str:
-    if not audit.hlo_stage:
+    if not audit.hlo_pass:
         return _RESTORES
     if keys.is_taken(tag.key, audit.platform):
         return _READ_BEFORE

@@ -68,10 +68,10 @@ class Key:
         otherwise: What XLA does with an illegal value.
         taken_by: The backends whose compilers remove the key after they read it.
         seen: The backends whose compilers were seen to read the key, with a supported jax.
-        late: The backends whose compilers read the key after JAX's PRE_SCHEDULER, where the HLO stage gives a lost one back.
+        late: The backends whose compilers read the key after JAX's PRE_SCHEDULER, where the HLO pass gives a lost one back.
         late_on: The opcodes that a lost key is given back to there, or "collectives"; empty for all.
         compiler: Whether compilers get the key, if that was said of a registered one.
-        restored: Whether the HLO stage gives the key back where XLA's passes drop it. False for entries that a library writes for
+        restored: Whether the HLO pass gives the key back where XLA's passes drop it. False for entries that a library writes for
             one operation.
         kept: Whether the key means its own operation only, so that passes hand it on to no body, call or helper.
     """

@@ -255,7 +255,7 @@ def is_kept(name: str) -> bool:
 
 
 def is_left(name: str) -> bool:
-    """Whether the HLO stage leaves a key to XLA, because a library writes it for one operation."""
+    """Whether the HLO pass leaves a key to XLA, because a library writes it for one operation."""
     known = lookup(name)
     return known is not None and not known.restored
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of tags in XLA's pipeline, and what the stage inside XLA costs.
 
-    python benchmarks/hlo_stage.py [--compiler cpu|h100|v5e] [--large] [--repeat 9] [PROGRAM ...]
+    python benchmarks/hlo_pass.py [--compiler cpu|h100|v5e] [--large] [--repeat 9] [PROGRAM ...]
 
 The programs are those of `tests/hlo_programs.py`, each a gradient. Columns: JAX alone | hlotag with `hlo=False` | both stages.
 The compilers for H100 and TPU v5e need no hardware, but their packages (`pip install 'hlotag[compilers]'`).

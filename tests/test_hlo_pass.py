@@ -19,7 +19,7 @@ import hlo_programs
 import hlotag
 from hlo_programs import entries_with_fusion as entries
 from hlotag.hlo.module import of_executable
-from hlotag.lowering import hlo_stage
+from hlotag.lowering import hlo_pass
 from hlotag.tagging import keys
 from programs import B, W, X, mlp
 
@@ -97,10 +97,10 @@ def test_an_error_of_xlas_names_operations_tags_and_lines(written, staged):
         raise JaxRuntimeError(f'INTERNAL: %a = add(), metadata={{op_name="{name}"}}')
 
     with pytest.raises(JaxRuntimeError) as caught:
-        hlo_stage._compile_tagged(compile_module, jax.devices()[0].client, module)
+        hlo_pass._compile_tagged(compile_module, jax.devices()[0].client, module)
     error, told = str(caught.value).splitlines()
     assert error == 'INTERNAL: %a = add(), metadata={op_name="jit(tagged_square)/square"}'
-    assert re.fullmatch(r"hlotag: chlo.square with k=v at .*test_hlo_stage.py:\d+:\d+", told)
+    assert re.fullmatch(r"hlotag: chlo.square with k=v at .*test_hlo_pass.py:\d+:\d+", told)
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
@@ -149,7 +149,7 @@ def test_what_stages_are_for_is_part_of_jaxs_cache_keys():
 
 @pytest.mark.parametrize(("function", "arguments"), [(mlp, (X, W, B)), (lambda x: jnp.linalg.eigh(x @ x.T), (X,))])
 def test_a_program_without_tags_is_compiled_as_ever(function, arguments):
-    with hlo_stage.recorded() as records:
+    with hlo_pass.recorded() as records:
         compiled(function, *arguments)
     assert records == []
 
@@ -230,7 +230,7 @@ def test_xla_sees_no_hidden_key(hlo, left, monkeypatch):
         with hlotag.tagged(tags):
             return lax.psum(x, "i")
 
-    with hlotag.stage(hlo=hlo), hlo_stage.recorded() as records:
+    with hlotag.stage(hlo=hlo), hlo_pass.recorded() as records:
         lowered = jax.jit(total).lower(jnp.arange(8.0))
         executable = lowered.compile()
     (record,) = records
@@ -263,7 +263,7 @@ def test_an_interrupt_during_compilation_is_an_interrupt(monkeypatch):
             return jnp.sin(x) * 2
 
     with monkeypatch.context() as patch:
-        patch.setattr(hlo_stage._Restoration, "__call__", interrupted)
+        patch.setattr(hlo_pass._Restoration, "__call__", interrupted)
         with pytest.raises(KeyboardInterrupt):
             compiled(program, X)
     assert entries(compiled(program, X), "multiply") == [{"k": "interrupted"}]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HLO stage: restores the tags that XLA's passes dropped or moved, before XLA emits code.
+"""The HLO pass: restores the tags that XLA's passes dropped or moved, before XLA emits code.
 
 XLA compiles a copy of a prepared module, whose operations are numbered (`hlo.origins`). Near the end of XLA's pipeline a
 callback gets the HLO module. The numbers tell which operations an instruction came from; the callback restores its tags and
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Record:
-    """One compilation in the HLO stage.
+    """One compilation in the HLO pass.
 
     Attributes:
         origins: The numbered operations of the module that XLA compiles.
@@ -65,14 +65,14 @@ class Record:
 
 
 recorded: Kept[Record] = Kept("hlotag_records")
-"""A block that yields a list of records, one for each compilation of its thread in which the HLO stage has work.
+"""A block that yields a list of records, one for each compilation of its thread in which the HLO pass has work.
 
 Programs found in JAX's caches are not compiled.
 """
 
 
 def prepare(module: ir.Module, stage: Stage) -> None:
-    """Marks `module` for the HLO stage of `stage`, unless it has no tags to restore."""
+    """Marks `module` for the HLO pass of `stage`, unless it has no tags to restore."""
     if prepared.has_work(module, stage):
         prepared.stages[module] = stage
 
@@ -83,7 +83,7 @@ def stage_of(module: ir.Module) -> Stage | None:
 
 
 def release() -> None:
-    """Unregisters hlotag's function with XLA, unless a prepared module is alive that will go through the HLO stage."""
+    """Unregisters hlotag's function with XLA, unless a prepared module is alive that will go through the HLO pass."""
     if not prepared.stages:
         _transformations.clear()
 
@@ -108,7 +108,7 @@ _name_in_xla = functools.lru_cache(maxsize=256)(_compat.runtime.hlo_module_name)
 
 
 class _Restoration:
-    """The HLO stage of one compilation; XLA calls it back."""
+    """The HLO pass of one compilation; XLA calls it back."""
 
     def __init__(self, module: ir.Module, stage: Stage, backend: Any, platform: Platform):
         self.origins = Origins(copy_of(module), salt=_salt(stage))
@@ -364,7 +364,7 @@ def _donates(module: ir.Module) -> bool:
 
 
 def _salt(stage: Stage) -> str:
-    """A digest of all settings that affect the HLO stage."""
+    """A digest of all settings that affect the HLO pass."""
     inserted = () if stage.rules is None else tuple(rule.text for rule in stage.rules.inserted.values())
     parts = stage.version, stage.keys, stage.hlo, stage.op_names, inserted
     return hashlib.blake2b(repr(parts).encode(), digest_size=4).hexdigest()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HLO stage inside XLA's compilers for GPU and TPU, which are in plugins and compile here without a client."""
+"""The HLO pass inside XLA's compilers for GPU and TPU, which are in plugins and compile here without a client."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ import hlotag
 from compilers import Compiler, wrongly_signed
 from conftest import PLATFORM
 from hlo_programs import compiled_instructions, entries_with_fusion
-from hlotag.lowering import hlo_stage
+from hlotag.lowering import hlo_pass
 
 X = np.ones((64, 64), np.float32)
 SIGN = "test-compilers-sign-operations"
@@ -96,13 +96,13 @@ def test_an_entry_that_a_library_writes_reaches_the_compiler(compiler):
 
 def test_the_modules_of_single_fusions_are_left_alone(compiler):
     """GPU's compiler of jax 0.12 compiles them by themselves, with the names of the whole program in them."""
-    with hlotag.stage(), hlo_stage.recorded() as records:
+    with hlotag.stage(), hlo_pass.recorded() as records:
         compiler.lower(lambda x: squares(x), X).compile()
     assert len(records) == 1
 
 
 def test_arguments_are_donated_all_the_same(compiler, monkeypatch):
-    monkeypatch.setattr(hlo_stage, "_warned", set())
+    monkeypatch.setattr(hlo_pass, "_warned", set())
     with hlotag.stage(), warnings.catch_warnings(record=True, action="always") as caught:
         donated = compiler.lower(lambda x: squares(x), X, donate_argnums=0).compile()
     assert "input_output_alias" in donated.as_text()
@@ -114,7 +114,7 @@ def test_an_error_in_the_stage_fails_no_compilation(compiler, monkeypatch):
     def fail(self, module):
         raise ValueError("no such tag")
 
-    monkeypatch.setattr(hlo_stage._Restoration, "_restore", fail)
+    monkeypatch.setattr(hlo_pass._Restoration, "_restore", fail)
     with hlotag.stage(on_error="warn"), pytest.warns(hlotag.PassFailedWarning, match="no such tag"):
         executable = compiler.lower(lambda x: squares(x) + 1, X).compile()
     assert "tanh" in executable.as_text()
