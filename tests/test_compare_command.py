@@ -78,9 +78,13 @@ def test_rules_are_variants_of_a_program(folder, capsys):
     status, found = compare_by_command("train.py:step", "--rules", "none", "--rules", "rules.toml", "--fail-if", "results")
     assert (status, found.base.name, found["rules"].results) == (0, "none", "equal")
     assert main(["compare", "train.py:lowered", "--rules", "none", "--rules", "rules.toml", "--seconds", "0"]) == 0
-    assert (
-        "rules was not compiled: train.py:lowered returns a lowered program, which rules cannot change" in capsys.readouterr().out
-    )
+    why = "train.py:lowered returns a lowered program, which rules cannot change"
+    assert f"rules was not compiled: {why}" in capsys.readouterr().out
+
+
+def test_a_missing_program_is_a_missing_file(folder):
+    _, found = compare_by_command("train.py:step", "none.py:step")
+    assert found["none.py:step"].error == "none.py: No such file or directory"
 
 
 def test_programs_of_two_checkouts_share_no_modules(folder):

@@ -179,7 +179,7 @@ def load_subject(spec: Spec, program: tuple[Any, Sequence[Any]]) -> Here:
 
 def _serve(spec: Spec) -> int:
     """Answers the requests of `Apart` with a line each, until there are no more."""
-    from hlotag.cli import programs
+    from hlotag.cli import programs, terminal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # A terminal sends it to `Apart` too, which kills this process.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -203,7 +203,7 @@ def _serve(spec: Spec) -> int:
                 else:
                     answer(value=_do(subject, what, arguments))
     except (HlotagError, OSError) as error:
-        answer(error=str(error), is_shown=not isinstance(error, VariantError))
+        answer(error=terminal.in_words(error), is_shown=not isinstance(error, VariantError))
         return 1
     return 0
 

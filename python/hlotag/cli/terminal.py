@@ -115,9 +115,14 @@ def run(program: str, failure: int, work: Callable[[], int]) -> int:
         # The reader closed the pipe. Let the interpreter's flush at exit succeed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename is not None else ""
-        say(f"{program}: error: {place}{error.strerror or error}")
-    except HlotagError as error:
-        say(f"{program}: error: {error}")
+    except (HlotagError, OSError) as error:
+        say(f"{program}: error: {in_words(error)}")
     return failure
+
+
+def in_words(error: HlotagError | OSError) -> str:
+    """What a user reads of an error: of one of the system's, the file and what is wrong with it."""
+    if not isinstance(error, OSError):
+        return str(error)
+    place = f"{error.filename}: " if error.filename is not None else ""
+    return f"{place}{error.strerror or error}"
