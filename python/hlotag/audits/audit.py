@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlotag._text import printable
-from hlotag._util.files import write_atomically
-from hlotag._util.notebook import PageMixin
 from hlotag.errors import Diagnostic
 from hlotag.reports import audit_json, audit_page, audit_table
+from hlotag.reports.view import View
 from hlotag.results.buffers import Memory
 from hlotag.results.costs import Cost, sum_costs
 from hlotag.results.grouping import Grouping, list_keys, make_reader, read_values, title_of
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Audit(PageMixin):
+class Audit(View):
     """What became of every tag of a program, and what the program costs.
 
     Attributes:
@@ -166,17 +165,6 @@ class Audit(PageMixin):
             ParseError: The text is something else.
         """
         return cls(**audit_json.loads(text, filename))
-
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes the report as one self-contained HTML page, with every tag.
-
-        Args:
-            path: The file to write.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
-        write_atomically(path, self._page, private=False)
 
     @property
     def _page(self) -> str:

@@ -170,15 +170,15 @@ def _read_saved(file: str) -> Any:
 
 def _compare_programs(args: argparse.Namespace) -> Comparison:
     from hlotag.cli import processes, programs
+    from hlotag.comparisons.comparison import Comparison
     from hlotag.comparisons.run import compare_subjects
-    from hlotag.reports import comparison_json
 
     specs = list(_specs(args))
     if len(specs) < 2:
         raise HlotagError("a comparison needs two variants: name another program, --rules, --option or --grid")
     known: dict[str, Outcome] = {}
     if args.resume and Path(args.resume).exists():
-        before = comparison_json.loads(Path(args.resume).read_text(encoding="utf-8"), args.resume)
+        before = Comparison.from_json(Path(args.resume).read_text(encoding="utf-8"), args.resume)
         if before.base.name != specs[0].name:
             raise HlotagError(f"--resume {args.resume}: its first variant is {before.base.name!r}, and now {specs[0].name!r}")
         known = {each.name: each for each in before.outcomes}

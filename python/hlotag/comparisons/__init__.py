@@ -3,6 +3,6 @@
 
 from hlotag.comparisons.comparison import Comparison
 from hlotag.comparisons.variants import Variant, grid
-from hlotag.results.compared import Amount, Compared, Difference, Outcome, Trend
+from hlotag.results.compared import Amount, Difference, Outcome, Trend
 
-__all__ = ["Amount", "Compared", "Comparison", "Difference", "Outcome", "Trend", "Variant", "grid"]
+__all__ = ["Amount", "Comparison", "Difference", "Outcome", "Trend", "Variant", "grid"]

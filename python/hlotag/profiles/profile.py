@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from hlotag._text import printable
 from hlotag._util.files import write_atomically
 from hlotag._util.groups import group
-from hlotag._util.notebook import PageMixin
 from hlotag.errors import ArgumentError
 from hlotag.reports import profile_json, profile_page, profile_table, timeline
+from hlotag.reports.view import View
 from hlotag.results.breakdown import Breakdown, break_down
 from hlotag.results.times import ADDED, GRAPHS, NOTHING, OTHERS, UNDIVIDED, UNNAMED, Hot, Rates, Row, Transfer, in_words
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Profile(PageMixin):
+class Profile(View):
     """Where the time of a program's steps went.
 
     Attributes:
@@ -184,17 +184,6 @@ class Profile(PageMixin):
             ParseError: The text is something else.
         """
         return cls(**profile_json.loads(text, filename))
-
-    def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes one self-contained HTML page that answers: time, communication, memory, rates, a timeline and tags.
-
-        Args:
-            path: The file to write.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
-        write_atomically(path, self._page, private=False)
 
     def to_perfetto(self, path: str | os.PathLike[str]) -> None:
         """Writes a timeline with a track for each key, for https://ui.perfetto.dev.

@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hlotag._util.files import read_document
 from hlotag.errors import ParseError
-from hlotag.results.compared import Amount, Compared, Difference, Outcome, Trend
+from hlotag.results.compared import Amount, Difference, Outcome, Trend
 from hlotag.results.tags import Effect, Verdict
+
+if TYPE_CHECKING:
+    from hlotag.comparisons.comparison import Comparison
+
 
 SCHEMA = "hlotag.comparison/1"
 _FIELDS = ("by", "rounds", "visible", "seconds", "notes")
 
 
-def dumps(found: Compared, *, indent: int | None = None) -> str:
+def dumps(found: Comparison, *, indent: int | None = None) -> str:
     """Writes a comparison as JSON."""
     document: dict[str, Any] = {"schema": SCHEMA, "sentence": found.sentence}
     document |= {name: getattr(found, name) for name in _FIELDS}
@@ -33,14 +37,14 @@ def _row(row: Difference) -> dict[str, Any]:
     return {"key": row.key, "value": row.value, "phase": row.phase, "amounts": [dict(vars(each)) for each in row.amounts]}
 
 
-def loads(text: str, filename: str) -> Compared:
-    """Reads the JSON of a comparison. Raises ParseError, with the name of the file, for anything else."""
+def loads(text: str, filename: str) -> dict[str, Any]:
+    """Reads the fields of a comparison from JSON. Raises ParseError, with the name of the file, for anything else."""
     document = read_document(text, filename, "a comparison", SCHEMA)
     try:
         base, *outcomes = map(_read_outcome, document["variants"])
         fields: dict[str, Any] = {name: document[name] for name in _FIELDS}
         fields |= {name: tuple(fields[name]) for name in ("by", "notes")}
-        return Compared(base, tuple(outcomes), **fields)
+        return {"base": base, "outcomes": tuple(outcomes), **fields}
     except (LookupError, TypeError, ValueError) as error:
         raise ParseError(f"{filename}: the comparison is incomplete ({error!r}); write it again with --json") from None
 

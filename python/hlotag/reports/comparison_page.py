@@ -5,11 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from typing import TYPE_CHECKING
 
 from hlotag.reports.breakdown import head_of_table
 from hlotag.reports.comparison_table import effects_in_words
 from hlotag.reports.page import assemble
-from hlotag.results.compared import MEASURES, TIME, Amount, Compared, Difference, Outcome, Trend
+from hlotag.results.compared import MEASURES, TIME, Amount, Difference, Outcome, Trend
+
+if TYPE_CHECKING:
+    from hlotag.comparisons.comparison import Comparison
+
 
 # Limit of rows of a variant.
 _ROWS = 60
@@ -23,12 +28,12 @@ _TITLES = {
 }
 
 
-def html(found: Compared) -> str:
+def html(found: Comparison) -> str:
     """Renders the page, without a script. Its content security policy forbids connections."""
     return assemble(f"{found.base.name}: variants", "\n".join(_body(found)), kind="comparison")
 
 
-def _body(found: Compared) -> Iterator[str]:
+def _body(found: Comparison) -> Iterator[str]:
     yield f"<header><h1>{escape(found.base.name)} and {len(found.outcomes)} more</h1>"
     yield f'<p id="sentence">{escape(found.sentence)}</p>'
     if found.rounds:
@@ -42,7 +47,7 @@ def _body(found: Compared) -> Iterator[str]:
     yield "<footer>" + "".join(f"<p>{escape(note)}</p>" for note in found.notes) + "</footer>"
 
 
-def _variants(found: Compared) -> Iterator[str]:
+def _variants(found: Comparison) -> Iterator[str]:
     yield '<section id="variants"><h2>Variants</h2><div class="scroll">'
     columns = ("variant", "verdict", "results", "effects of tags", "worse")
     yield f"{head_of_table('Variants', ((title, '') for title in columns))}<tbody>"
@@ -53,7 +58,7 @@ def _variants(found: Compared) -> Iterator[str]:
     yield "</tbody></table></div></section>"
 
 
-def _bars(found: Compared, measure: str) -> Iterator[str]:
+def _bars(found: Comparison, measure: str) -> Iterator[str]:
     """A bar for each variant that has the measure."""
     amounts = [(each.name, amount) for each in found.outcomes if (amount := each.program.amount(measure))]
     longest = max((max(amount.before, amount.now) for _, amount in amounts), default=0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -14,8 +15,12 @@ from hlotag._text import count, list_some, printable
 from hlotag._util.columns import columns
 from hlotag._util.groups import group
 from hlotag.reports.audit_table import WIDE, fit_rows, needed_width, plain_text
-from hlotag.results.compared import EQUAL, MEASURES, TIME, Amount, Compared, Difference, Outcome, Trend
+from hlotag.results.compared import EQUAL, MEASURES, TIME, Amount, Difference, Outcome, Trend
 from hlotag.results.tags import Verdict
+
+if TYPE_CHECKING:
+    from hlotag.comparisons.comparison import Comparison
+
 
 # Limits of listed rows of a variant, and of problems.
 _ROWS, _PROBLEMS = 10, 3
@@ -27,13 +32,13 @@ _END_OF_SHORT_RESULTS = re.compile(" of the largest|:")
 _TITLES = {TIME: "step"}
 
 
-def as_text(found: Compared, width: int | None = None) -> str:
+def as_text(found: Comparison, width: int | None = None) -> str:
     """Renders a comparison without colours; `width` is that of `columns()` by default."""
     width = width or columns()
     return plain_text(renderable(found, width), width)
 
 
-def renderable(found: Compared, width: int) -> RenderableType:
+def renderable(found: Comparison, width: int) -> RenderableType:
     """Renders a comparison for rich: the sentence, a line for each variant, and the rows in which variants differ."""
     parts: list[RenderableType] = [Text(printable(found.sentence), "bold"), _variants(found, width)]
     if same := equal_measures(found):
@@ -44,7 +49,7 @@ def renderable(found: Compared, width: int) -> RenderableType:
     return Group(*parts)
 
 
-def equal_measures(found: Compared) -> list[str]:
+def equal_measures(found: Comparison) -> list[str]:
     """The counted measures in which no variant differs, with their amount."""
     by_measure = group((amount.measure, amount) for each in found.outcomes for amount in each.program.amounts)
     return [
@@ -60,12 +65,12 @@ def effects_in_words(outcome: Outcome) -> str:
     return ", ".join(f"{number} {verdict.label}" for verdict, number in counts.items() if number)
 
 
-def _rounds(found: Compared) -> Iterator[str]:
+def _rounds(found: Comparison) -> Iterator[str]:
     if found.rounds:
         yield f"{count(found.rounds, 'round')} in {found.seconds:.0f} s; a change of {found.visible:.0%} was looked for."
 
 
-def _variants(found: Compared, width: int) -> Table:
+def _variants(found: Comparison, width: int) -> Table:
     """A line for each variant. Measures in which none differs are left out."""
     every = (found.base, *found.outcomes)
     differing = [

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlotag._text import count, in_bytes, in_work
-from hlotag._util.groups import group
 from hlotag.results.tags import Effect
 from hlotag.results.times import in_words as time_in_words
 
@@ -19,8 +18,6 @@ EQUAL = "equal"
 MEASURES = (TIME, "flops", "bytes", "exchanged", "memory")
 # A smaller change of what is counted is no reason to choose a variant; tables show it.
 _SMALL = 0.005
-# The sentence on more variants names those with one answer together.
-_FEW = 3
 
 
 class Trend(enum.StrEnum):
@@ -200,54 +197,7 @@ class Outcome:
 
     def _speed(self) -> list[str]:
         time = self.program.amount(TIME)
-        return [_SPEEDS[time.trend]] if time else []
+        return [SPEEDS[time.trend]] if time else []
 
 
-_SPEEDS = {Trend.LESS: "faster", Trend.SAME: "as fast", Trend.UNDECIDED: "undecided", Trend.MORE: "slower"}
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Variants of a program, compiled, checked and timed.
-
-    Attributes:
-        base: The first variant, with which the others are compared. Its amounts are those that are counted, the same before and
-            now.
-        outcomes: The other variants.
-        by: What the rows are grouped by.
-        rounds: In how many rounds the variants ran in turns; 0 without a device.
-        visible: The growth that the comparison looks for: 0.2 for 20%.
-        seconds: How long the rounds took.
-        notes: What else to know.
-    """
-
-    base: Outcome
-    outcomes: tuple[Outcome, ...]
-    by: tuple[str, ...] = ()
-    rounds: int = 0
-    visible: float = 0.0
-    seconds: float = 0.0
-    notes: tuple[str, ...] = ()
-
-    def __getitem__(self, name: str) -> Outcome:
-        """The outcome of a variant. Raises KeyError if there is none."""
-        for outcome in (self.base, *self.outcomes):
-            if outcome.name == name:
-                return outcome
-        raise KeyError(name)
-
-    @property
-    def sentence(self) -> str:
-        """The result in one sentence. More than three variants are grouped by answer, faster ones first."""
-        if len(self.outcomes) <= _FEW:
-            found = [f"{each.name}: {each.verdict}" for each in self.outcomes]
-        else:
-            answers = group((each.brief, each.name) for each in sorted(self.outcomes, key=_order))
-            found = [f"{', '.join(names)}: {answer}" for answer, names in answers.items()]
-        return f"Against {self.base.name}: {'; '.join(found)}."
-
-
-def _order(outcome: Outcome) -> tuple[bool, int]:
-    """Faster variants first, those without a program last."""
-    time = outcome.program.amount(TIME)
-    return bool(outcome.error), list(_SPEEDS).index(time.trend) if time else 0
+SPEEDS = {Trend.LESS: "faster", Trend.SAME: "as fast", Trend.UNDECIDED: "undecided", Trend.MORE: "slower"}

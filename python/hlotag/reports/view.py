@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How does a notebook show a result? As its page, in a frame."""
+"""How does a result show itself? As a page, which a notebook has in a frame, and as what rich renders."""
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Collection
 from html import escape
@@ -12,14 +13,26 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.jupyter import JupyterMixin
 
 from hlotag._text import printable
+from hlotag._util.files import write_atomically
 
 # Jupyter's server stops an output of more bytes a second: iopub_data_rate_limit.
 _MOST = 1_000_000
 _FRAME = '<iframe sandbox="allow-scripts" title="{title}" srcdoc="{page}" style="width:100%;height:40rem;border:0"></iframe>'
 
 
-class PageMixin(JupyterMixin):
-    """Shows a page as HTML, and as text what rich renders. The page's scripts run in a frame without an origin."""
+class View(JupyterMixin):
+    """A result with a page, and a text that rich renders. In a notebook, the page's scripts run in a frame without an origin."""
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes the result as one self-contained HTML page, which needs no network.
+
+        Args:
+            path: The file to write.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        write_atomically(path, self._page, private=False)
 
     @abstractmethod
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
