@@ -18,7 +18,7 @@ import hlotag
 import requires
 from audits import made_up
 from browser import browser
-from hlotag._util import notebook
+from hlotag.reports import view
 from hlotag.audits import TagState
 from hlotag.reports import audit_page
 from hlotag.results.buffers import Buffer, Life, Memory
@@ -226,7 +226,7 @@ def test_a_notebook_shows_the_page(chromium, tmp_path):
 
 
 def test_a_page_that_is_too_large_is_no_output(monkeypatch):
-    monkeypatch.setattr(notebook, "_MOST", 1000)
+    monkeypatch.setattr(view, "_MOST", 1000)
     assert "<iframe" not in SAMPLE._repr_html_() and "to_html(path)" in SAMPLE._repr_html_()
     assert set(SAMPLE._repr_mimebundle_(exclude=["text/html"])) == {"text/plain"}
 
