@@ -36,10 +36,15 @@ PACKAGE = ROOT / "python" / "hlotag"
 WORK = ROOT / "build" / "mutants-python"
 
 TESTS = {
-    "audits/states.py": ("test_audit_dumps.py", "test_audit.py", "test_audit_truth.py"),
-    "audits/work.py": ("test_work.py", "test_unknown_flops.py"),
+    "audits/memory.py": ("test_memory.py", "test_memory_scans.py"),
+    "audits/rows.py": ("test_runs.py", "test_work.py", "test_listing.py"),
+    "audits/states.py": ("test_audit.py", "test_audit_dumps.py", "test_audit_truth.py"),
     "hlo/restore.py": ("test_hlo.py", "test_hlo_pass.py"),
+    "hlo/work.py": ("test_runs.py", "test_unknown_flops.py", "test_work.py"),
     "profiles/clock.py": ("test_profile_trace.py", "test_profile_waiting.py"),
+    "results/costs.py": ("test_work.py", "test_shared_functions.py"),
+    "results/grouping.py": ("test_work.py", "test_listing.py", "test_gradient_sums.py"),
+    "results/savings.py": ("test_savings.py",),
     "tagging/matching.py": ("test_rules.py", "test_backward_rules.py", "test_rules_truth.py"),
     "tagging/walk.py": ("test_tags.py", "test_scopes.py", "test_rules.py", "test_backward_rules.py"),
 }
