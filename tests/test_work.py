@@ -10,7 +10,10 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlotag
+from hlotag import _compat
 from hlotag.comparisons import Difference
+from hlotag.hlo import HloModule
+from hlotag.hlo.work import Roles, find_roles
 from hlotag.profiles.program import Program
 
 ROWS, WIDTH, LAYERS = 256, 64, 3
@@ -41,10 +44,12 @@ def step():
 
 
 @pytest.mark.parametrize("by", ["layer", "scope", "scope:1", "source", "operation", ("layer", "operation")])
-def test_rows_sum_to_the_work_of_instructions(step, by):
+def test_rows_sum_to_the_work_of_instructions_and_the_values_in_memory(step, by):
     rows = step.costs_by(by)
     for amount in ("flops", "bytes"):
         assert sum(getattr(row, amount) for row in rows) == sum(getattr(i, amount) * i.runs for i in step.instructions)
+    for row, buffer in (("memory", "bytes"), ("values", "values")):
+        assert sum(getattr(each, row) for each in rows) == sum(getattr(each, buffer) for each in step.memory.buffers)
 
 
 def test_a_layer_has_its_products(step):
@@ -64,6 +69,28 @@ def test_a_loop_counts_each_of_its_trips():
 
     (row,) = [row for row in audited(f, X, WEIGHTS[0]).costs_by(("layer", "operation")) if row.value == "loop, dot_general"]
     assert row.flops == 7 * PRODUCT
+
+
+ROLES = """HloModule m
+ENTRY main {
+  x = f32[8,8] parameter(0)
+  product = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  moved = f32[8,8] transpose(product), dimensions={1,0}
+  whole = f32[8,8] tanh(moved)
+  ROOT piece = f32[8,8] multiply(whole, whole)
+}"""
+
+
+def test_an_instruction_computes_operations_or_parts_of_them_or_moves_their_results():
+    """What no instruction computes as a whole is computed by its parts together."""
+    _, product, moved, whole, piece = HloModule(_compat.runtime.hlo_from_text(ROLES)).instructions()
+    joined = {product: (0,), moved: (0,), whole: (1,), piece: (1, 2)}
+    assert find_roles(joined, ["stablehlo.dot_general", "stablehlo.tanh", "stablehlo.logistic"]) == {
+        product: Roles(computes=(0,)),
+        moved: Roles(carries=(0,)),
+        whole: Roles(computes=(1,)),
+        piece: Roles(computes=(2,), parts=(1,)),
+    }
 
 
 def compared(before, now, by=None) -> tuple[Difference, list[Difference]]:

@@ -31,11 +31,11 @@ class Cost(NamedTuple):
     key: str
     value: str
     phase: str
-    flops: int = 0
-    bytes: int = 0
-    exchanged: int = 0
-    memory: int = 0
-    values: int = 0
+    flops: int
+    bytes: int
+    exchanged: int
+    memory: int
+    values: int
 
 
 _Place = tuple[str, str, str]
