@@ -118,11 +118,34 @@ ENTRY main {
 """
 
 
-def test_a_computation_that_several_calls_run_counts_the_sum_of_their_runs():
-    module = HloModule(_compat.runtime.hlo_from_text(SHARED))
+def runs_in(text):
+    module = HloModule(_compat.runtime.hlo_from_text(text))
     callers = find_callers(module, measure(module))
-    runs = {computation.name: callers[computation.id].runs for computation in module.computations.values()}
-    assert runs == {"inner": 7, "body": 5, "condition": 5, "main": 1}
+    return {computation.name: callers[computation.id].runs for computation in module.computations.values()}
+
+
+def test_a_computation_that_several_calls_run_counts_the_sum_of_their_runs():
+    assert runs_in(SHARED) == {"inner": 7, "body": 5, "condition": 5, "main": 1}
+
+
+ASYNCHRONOUS = """HloModule m
+
+inner {
+  p = f32[8] parameter(0)
+  ROOT n = f32[8] negate(p)
+}
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  start = ((f32[8]), f32[8], u32[]) async-start(x), calls=inner
+  update = ((f32[8]), f32[8], u32[]) async-update(start)
+  ROOT done = f32[8] async-done(update)
+}
+"""
+
+
+def test_an_asynchronous_computation_runs_once():
+    assert runs_in(ASYNCHRONOUS) == {"inner": 1, "main": 1}
 
 
 CHAIN = """HloModule m

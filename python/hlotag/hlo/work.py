@@ -32,9 +32,6 @@ _MOVING_CALLS = {
 _OF_HOST = "callback"  # in the targets of calls that run a function of the host's
 _ESTIMATE = b"cost_estimate"  # in the configuration of a kernel, even if that counts no flops
 
-# The ends of asynchronous pairs, which have the computation that the start runs.
-_ENDS = {"async-done", "async-update"}
-
 
 class Work(NamedTuple):
     """The work of one run of an instruction, on one device.
@@ -188,8 +185,6 @@ def _call(
         count = trips.of(instruction)
         times = 1 if count is None else count
         caller = Caller(name, runs * times, most_runs * times, (*under, name) if count is None else under)
-    elif instruction.opcode in _ENDS:
-        caller = Caller(name, 0, 0, under)  # The start runs it.
     else:
         caller = Caller(name, runs, most_runs, under)
     yield from ((each, caller) for each in called)
@@ -205,8 +200,6 @@ def _sum_computations(module: HloModule, work: Mapping[Instruction, Work], trips
             called = [totals[each] for each in dict.fromkeys(instruction.called_ids)]
             if instruction.opcode == "conditional":
                 called = [max(called)]
-            elif instruction.opcode in _ENDS:
-                called = []
             times = (trips.of(instruction) or 1) if instruction.opcode == "while" else 1
             flops += own.flops + times * sum(each[0] for each in called)
             size += own.bytes + times * sum(each[1] for each in called)
