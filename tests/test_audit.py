@@ -133,6 +133,45 @@ def test_a_helper_without_a_name_computes_nothing():
     assert (computing.of(0), computing.of(1)) == ([], [own])
 
 
+PRODUCT = """HloModule m
+ENTRY main {
+  x = f32[4,4] parameter(0)
+  ROOT last = f32[4,4] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}"""
+SUM = """HloModule m
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[4,4] parameter(0)
+  zero = f32[] constant(0)
+  ROOT last = f32[4] reduce(x, zero), dimensions={1}, to_apply=add
+}"""
+
+
+def with_last(text, *numbers):
+    """The last instruction of a module, and the module with that joined to operations."""
+    module = HloModule(_compat.runtime.hlo_from_text(text))
+    *_, last = module.instructions()
+    return last, Joined(module, {last: numbers}, {last: numbers}, lambda *_: ("", "forward"))
+
+
+def test_a_product_that_became_one_with_another_is_computed_by_that():
+    product, found = with_last(PRODUCT, 0)
+    computing = Computing([Op(number, "stablehlo.dot_general") for number in range(3)], {}, found)
+    computing.add_merged({0: {1}, 2: {0, 1}})
+    assert [computing.of(number) for number in range(3)] == [[product], [product], []]
+    assert [computing.others([product], number) for number in range(2)] == [(1,), (0,)]
+
+
+def test_a_sum_that_an_instruction_is_has_its_work_and_a_product_that_it_is_a_part_of_has_none():
+    _, found = with_last(SUM, 0, 1)
+    ops = States([Op(0, "stablehlo.reduce"), Op(1, "stablehlo.dot_general")], {}, found).ops
+    assert [(op.instructions, op.flops, op.bytes) for op in ops] == [(("last",), 12, 16), (("last",), 0, 0)]
+
+
 # --- How tags came ---------------------------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from hlotag.cli import main
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
 from hlotag.mlir.modules import to_bytecode
+from hlotag.results.tags import CONVERSION
 from hlotag.tagging import keys
 
 THERE = (TagState.KEPT, TagState.RESTORED)
@@ -215,6 +216,23 @@ def test_the_pass_that_split_a_product_lost_a_part_of_its_tag():
     for by in ("splitk", "fusion", ""):
         history.add(by, named(split))
     assert (history.lost, history.gone) == ({(0, "k"): "splitk"}, {})
+
+
+def test_each_operation_of_an_instruction_is_there_whatever_the_others_are():
+    """Of a conversion of a product: an operation without a tag, the product whose result it moves, and its own."""
+    ops = [Op(n, f"stablehlo.{name}") for n, name in enumerate(["sine", "dot_general", "convert"])]
+    history = History(ops, {number: {("k", "v"): None} for number in (1, 2)})
+    for by in ("", "layout"):
+        history.add(by, [("dot", (1,), {"k": "v"}), ("convert", (0, 1, 2), {"k": "v"})])
+    assert (history.gone, history.lost) == ({}, {})
+
+
+def test_without_a_module_after_every_pass_only_the_conversion_is_to_blame():
+    history = History([Op(n, "stablehlo.sine") for n in range(2)], {n: {("k", "v"): None} for n in range(2)})
+    history.is_whole = False
+    history.add("layout", [("sine", (0,), {"k": "v"})])
+    history.add("fusion", [])
+    assert history.gone == {1: CONVERSION, 0: ""}
 
 
 def test_operations_of_one_name_are_told_apart_by_their_tags(tmp_path):
