@@ -9,8 +9,13 @@ import jax.numpy as jnp
 import pytest
 
 import hlotag
+from hlotag import _compat
+from hlotag.audits.joined import Joined
+from hlotag.audits.rows import list_instructions as rows_of
 from hlotag.cli.commands import main
+from hlotag.hlo import HloModule
 from hlotag.results.listing import list_instructions
+from hlotag.results.tags import Op
 
 X = jnp.ones((64, 64))
 # What computes and moves nothing, and has no event.
@@ -77,6 +82,38 @@ def test_the_name_of_a_fusion_chooses_what_is_in_it(audit):
 def test_a_name_that_chooses_nothing_is_an_error(audit, where, hint):
     with pytest.raises(hlotag.errors.ArgumentError, match=re.escape(hint)):
         list_instructions(audit, where)
+
+
+PLACES = """HloModule m
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[4] parameter(0)
+  plain = f32[4] sine(x), metadata={op_name="jit(f)/named/sin"}
+  merged = f32[4] multiply(plain, plain), metadata={op_name="jit(f)/named/mul;jit(f)/other/mul"}
+  of_loop = f32[4] cosine(merged), metadata={op_name="jit(f)/named/while"}
+  reduced = f32[4] all-reduce(of_loop), replica_groups={}, to_apply=sum, metadata={op_name="jit(f)/named/psum"}
+  ROOT combined = (f32[4], f32[4]) all-reduce(reduced, merged), replica_groups={}, to_apply=sum,
+    metadata={op_name="jit(f)/named/psum"}
+}"""
+
+
+def test_the_scope_of_an_instruction_is_that_in_its_name_unless_the_name_is_another_ones():
+    module = HloModule(_compat.runtime.hlo_from_text(PLACES))
+    by_name = {i.name: i for i in module.instructions()}
+    numbers = {"plain": (0,), "merged": (0, 1), "of_loop": (0,), "reduced": (0,), "combined": (0, 1)}
+    joined = {by_name[name]: found for name, found in numbers.items()}
+    named = joined | {by_name["of_loop"]: (2,)}
+    ops = [Op(n, name) for n, name in enumerate(["stablehlo.multiply", "stablehlo.multiply", "stablehlo.while"])]
+    rows = rows_of(Joined(module, named, joined, lambda *_: ("own", "backward")), ops)
+    assert {row.name: row.scope for row in rows if row.owners} == {
+        **dict.fromkeys(("plain", "merged", "reduced"), "named"),
+        **dict.fromkeys(("of_loop", "combined"), "own"),
+    }
+    assert {row.name: row.scopes for row in rows if row.scopes} == {"merged": ("own", "own")}
 
 
 def test_orders(audit):
