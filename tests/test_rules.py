@@ -392,6 +392,12 @@ def test_a_program_without_tags_is_not_copied():
         assert Walk(rules=rules).rewrite(jaxpr) is jaxpr
 
 
+def test_equal_operations_have_one_row():
+    walk = Walk(rules=RuleSet([hlotag.Rule({"k": "v"}, op="*")]))
+    walk.rewrite(jax.make_jaxpr(lambda x: jnp.cos(jnp.sin(jnp.sin(x))))(X))
+    assert [row.primal.primitive.name for row in walk.table] == ["sin", "cos"]
+
+
 def test_a_kernel_has_the_tags_of_its_call():
     def kernel(x_ref, o_ref):
         with jax.named_scope("a"):

@@ -337,3 +337,11 @@ def test_a_walk_tells_contexts_of_one_address_apart():
         tagged = [equation.replace(ctx=_compat.tracing.with_metadata(equation.ctx, metadata))]
         assert len(walk.rewrite(jaxpr.replace(eqns=tagged)).eqns) == 1
     assert [row.entries for row in walk.table] == entries
+
+
+def test_a_blank_walk_removes_tags_and_leaves_no_mark():
+    with hlotag.stage():
+        jaxpr = jax.make_jaxpr(hlotag.tagged({"k": "v"})(jnp.sin))(1.0).jaxpr
+    walk = Walk(blank=True)
+    (equation,) = walk.rewrite(jaxpr).eqns
+    assert (dict(equation.ctx.xla_metadata or {}), str(equation.source_info.name_stack), walk.table) == ({}, "", [])
