@@ -103,6 +103,7 @@ TEST(work_of_each_heavy_opcode) {
       // With holes in the window or in the input it is not.
       {"reduce-window[8](x, x) calls=sum window=15,1,7,2", 8 * 14},
       {"reduce-window[8](x, x) calls=sum window=15,1,7,1,2", 8 * 14},
+      {"reduce-window[1](none, x) calls=sum window=3,1,3", 3 - 1}, // Of padding alone.
       {"rng[8](x)", 8},
       {"rng-bit-generator[8](x)", 8},
       {"scatter[9](x, x, u) calls=sum", 5},
@@ -113,7 +114,7 @@ TEST(work_of_each_heavy_opcode) {
   };
   for (const auto &[instruction, flops] : measured) {
     Measured work("sum:\n p = parameter\n s = add(p, p)\n main:\n x = parameter[8]\n"
-                  "m = parameter[6,6]\n u = parameter[5]\n made = " +
+                  "m = parameter[6,6]\n u = parameter[5]\n none = parameter[0]\n made = " +
                   instruction);
     hlotag::testing::checkEqual(__FILE__, __LINE__, instruction.c_str(), work["made"].flops, flops);
   }
