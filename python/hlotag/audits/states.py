@@ -38,7 +38,6 @@ MERGER = "dot-merger"
 _CSE = "cse"
 # By pass, why it removes an operation. Other passes rewrite for several reasons.
 _REASONS = {_CSE: "equal to another", "constant_folding": "computed at compile time", "dce": "not needed"}
-_NO_WORK = 0, 0, 0, 0
 _CARRIERS = {"bitcast", "broadcast", "copy"}  # XLA makes them to move any result.
 # These compute no operation of the program: what is in a fusion does.
 _ONLY_THEMSELVES = {"constant", "fusion", "parameter"}
@@ -253,7 +252,8 @@ class States:
             instructions = computed.get(number, ())
             if instructions or number in work:
                 around = dict.fromkeys(fusions[i.computation.id].name for i in instructions if i.computation.id in fusions)
-                names, (_, flops, size, _) = tuple(map(self._found.name_of, instructions)), work.get(number, _NO_WORK)
+                names = tuple(map(self._found.name_of, instructions))
+                flops, size = work[number][1:3] if number in work else (0, 0)
                 made[number] = op._replace(instructions=names, flops=flops, bytes=size, fusions=tuple(around))
         return made
 
