@@ -38,7 +38,7 @@ WORK = ROOT / "build" / "mutants-python"
 TESTS = {
     "audits/memory.py": ("test_memory.py", "test_memory_scans.py"),
     "audits/rows.py": ("test_runs.py", "test_work.py", "test_listing.py"),
-    "audits/states.py": ("test_audit.py", "test_audit_dumps.py", "test_audit_truth.py"),
+    "audits/states.py": ("test_audit.py", "test_audit_dumps.py"),
     "hlo/restore.py": ("test_hlo.py", "test_hlo_pass.py"),
     "hlo/work.py": ("test_runs.py", "test_unknown_flops.py", "test_work.py"),
     "profiles/clock.py": ("test_profile_trace.py", "test_profile_waiting.py"),
