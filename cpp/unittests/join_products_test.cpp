@@ -107,6 +107,18 @@ TEST(join_parts_of_a_collective_with_what_their_users_take) {
              "r 0 1, s 2, c 3", "r 0, s 2, c 3");
 }
 
+TEST(join_a_collective_that_the_program_returns_with_all_results) {
+  CHECK_EQ(joined(R"(
+    0 = stablehlo.all_reduce[4](_) result
+    1 = stablehlo.all_reduce[8](_) result)",
+                  HloText(R"(
+    main:
+      x = parameter[4]
+      y = parameter[8] index=1
+      r = all-reduce(x, y))")),
+           "r 0 1");
+}
+
 TEST(join_sizes_tell_that_the_operands_of_a_product_are_swapped) {
   const std::string program = R"(
     0 = stablehlo.cosine[4,8](_)

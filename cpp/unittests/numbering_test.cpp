@@ -55,6 +55,7 @@ TEST(numbering_of_merged_operations) {
   CHECK_EQ(plain(same, /*isOnePlace=*/true), "jit(f)/mul");
   CHECK_EQ(plain(same, /*isOnePlace=*/false), "jit(f)/mul;jit(f)/mul");
   CHECK_EQ(plain(name, /*isOnePlace=*/true), "jit(f)/mul;jit(f)/add;jit(f)/mul");
+  CHECK_EQ(numbers(number(3) + "jit(f)/mul;XLA's own;" + number(4) + "jit(f)/add"), "3 4");
 }
 
 TEST(numbering_of_combined_collectives) {

@@ -166,6 +166,8 @@ TEST(opcodes_that_operations_become) {
   CHECK(mayBe("stablehlo.bitcast_convert", "bitcast"));
   CHECK(!mayBe("stablehlo.tanh", "copy"));
   CHECK(mayBe("stablehlo.broadcast_in_dim", "iota"));
+  CHECK(mayBe("stablehlo.iota", "iota"));
+  CHECK(mayBe("stablehlo.optimization_barrier", "opt-barrier"));
   CHECK(!mayBe("stablehlo.reshape", "iota"));
   CHECK(mayBe("chlo.top_k", "sort"));
   CHECK(!mayBe("chlo.top_k", "while"));

@@ -154,3 +154,52 @@ func.func @two(%x: tensor<4x8xf32>, %zero: tensor<f32>, %g: tensor<4x8xf32>) -> 
 #sin2 = loc("jit(f)/jvp()/sin"(#frame2))
 #kernel = loc("jit(f)/jvp()/kernel"(#frame2))
 #back2 = loc("jit(f)/transpose(jvp())/mul"(#frame2))
+
+// -----
+
+// A comparison has no derivative, so what takes its result is no step of one.
+// CHECK-LABEL: func.func @comparison(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<4x8xf32>, %[[ARG1:.*]]: tensor<f32>, %[[ARG2:.*]]: tensor<4xf32>) -> (tensor<4xf32>, tensor<4x8xi1>, tensor<4x8xf32>) {
+func.func @comparison(%x: tensor<4x8xf32>, %zero: tensor<f32>, %g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4x8xi1>, tensor<4x8xf32>) {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.compare GT, %[[ARG0]], %[[ARG0]] {mhlo.frontend_attributes = {k = "compare"}} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xi1>
+  %0 = stablehlo.compare GT, %x, %x {mhlo.frontend_attributes = {k = "compare"}} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xi1> loc(#gt)
+  // CHECK-NEXT: %[[V1:.*]] = stablehlo.sine %[[ARG0]] {mhlo.frontend_attributes = {k = "sin"}} : tensor<4x8xf32>
+  %1 = stablehlo.sine %x {mhlo.frontend_attributes = {k = "sin"}} : tensor<4x8xf32> loc(#sin)
+  // CHECK-NEXT: %[[V2:.*]] = stablehlo.reduce(%[[V1]] init: %[[ARG1]]) applies stablehlo.add across dimensions = [1] {mhlo.frontend_attributes = {k = "sum"}} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %2 = stablehlo.reduce(%1 init: %zero) applies stablehlo.add across dimensions = [1] {mhlo.frontend_attributes = {k = "sum"}} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32> loc(#sum)
+  // CHECK-NEXT: %[[V3:.*]] = stablehlo.broadcast_in_dim %[[ARG2]], dims = [0] {mhlo.frontend_attributes = {k = "sum"}} : (tensor<4xf32>) -> tensor<4x8xf32>
+  %3 = stablehlo.broadcast_in_dim %g, dims = [0] : (tensor<4xf32>) -> tensor<4x8xf32> loc(#back)
+  // CHECK-NEXT: %[[V4:.*]] = stablehlo.select %[[V0]], %[[V3]], %[[ARG0]] {mhlo.frontend_attributes = {k = "sin"}} : tensor<4x8xi1>, tensor<4x8xf32>
+  %4 = stablehlo.select %0, %3, %x : tensor<4x8xi1>, tensor<4x8xf32> loc(#back)
+  // CHECK-NEXT: return %[[V2]], %[[V0]], %[[V4]] : tensor<4xf32>, tensor<4x8xi1>, tensor<4x8xf32>
+  return %2, %0, %4 : tensor<4xf32>, tensor<4x8xi1>, tensor<4x8xf32>
+// CHECK-NEXT: }
+}
+#frame = loc("f"("model.py":3:11 to :16))
+#gt = loc("jit(f)/jvp()/gt"(#frame))
+#sin = loc("jit(f)/jvp()/sin"(#frame))
+#sum = loc("jit(f)/jvp()/reduce_sum"(#frame))
+#back = loc("jit(f)/transpose(jvp())/select_n"(#frame))
+
+// -----
+
+// A copy of a broadcast has the types of the derivative of a sum, and is none.
+// CHECK-LABEL: func.func @copies(
+// CHECK-SAME: %[[ARG0:.*]]: tensor<4x8xf32>, %[[ARG1:.*]]: tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+func.func @copies(%x: tensor<4x8xf32>, %zero: tensor<f32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  // CHECK-NEXT: %[[V0:.*]] = stablehlo.reduce(%[[ARG0]] init: %[[ARG1]]) applies stablehlo.add across dimensions = [1] {mhlo.frontend_attributes = {k = "sum"}} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] {mhlo.frontend_attributes = {k = "sum"}} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32> loc(#sum)
+  // CHECK-NEXT: %[[V1:.*]] = stablehlo.broadcast_in_dim %[[V0]], dims = [0] {mhlo.frontend_attributes = {k = "broadcast"}} : (tensor<4xf32>) -> tensor<4x8xf32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [0] {mhlo.frontend_attributes = {k = "broadcast"}} : (tensor<4xf32>) -> tensor<4x8xf32> loc(#broadcast)
+  // CHECK-NEXT: %[[V2:.*]] = stablehlo.reduce(%[[ARG0]] init: %[[ARG1]]) applies stablehlo.add across dimensions = [1] {mhlo.frontend_attributes = {k = "sum"}} : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %2 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32> loc(#again)
+  // CHECK-NEXT: %[[V3:.*]] = stablehlo.broadcast_in_dim %[[V2]], dims = [0] {mhlo.frontend_attributes = {k = "broadcast"}} : (tensor<4xf32>) -> tensor<4x8xf32>
+  %3 = stablehlo.broadcast_in_dim %2, dims = [0] : (tensor<4xf32>) -> tensor<4x8xf32> loc(#again)
+  // CHECK-NEXT: return %[[V1]], %[[V3]] : tensor<4x8xf32>, tensor<4x8xf32>
+  return %1, %3 : tensor<4x8xf32>, tensor<4x8xf32>
+// CHECK-NEXT: }
+}
+#frame = loc("f"("model.py":3:11 to :16))
+#sum = loc("jit(f)/jvp()/reduce_sum"(#frame))
+#broadcast = loc("jit(f)/jvp()/broadcast_in_dim"(#frame))
+#again = loc("jit(f)/transpose(jvp())/checkpoint/rematted_computation/reduce_sum"(#frame))

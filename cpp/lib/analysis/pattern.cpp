@@ -137,7 +137,7 @@ private:
 
   /// Adds the threads that `place` becomes by `character`.
   void step(Place place, std::string_view character) {
-    for (; place.token < pattern_.tokens_.size(); ++place.token) {
+    for (;; ++place.token) { // At the last token, "/", it returns.
       const Token &token = pattern_.tokens_[place.token];
       if (token.text == "*") {
         add(place);
