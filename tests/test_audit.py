@@ -151,15 +151,32 @@ ENTRY main {
 }"""
 
 
-def with_last(text, *numbers):
-    """The last instruction of a module, and the module with that joined to operations."""
+SINES = """HloModule m
+ENTRY main {
+  x = f32[4] parameter(0)
+  tagged = f32[4] sine(x), frontend_attributes={k="v",xla_k="7"}
+  bare = f32[4] sine(x)
+  ROOT last = f32[4] multiply(tagged, bare)
+}"""
+
+
+def joined(text, numbers):
+    """A module joined to operations, by the names of instructions."""
     module = HloModule(_compat.runtime.hlo_from_text(text))
-    *_, last = module.instructions()
-    return last, Joined(module, {last: numbers}, {last: numbers}, lambda *_: ("", "forward"))
+    found = {i: numbers[i.name] for i in module.instructions() if i.name in numbers}
+    return Joined(module, found, found, lambda *_: ("", "forward"))
+
+
+def states(names, tags, found):
+    """What became of the tags of operations, and why."""
+    ops = [Op(number, f"stablehlo.{name}") for number, name in enumerate(names)]
+    of_op = {number: dict.fromkeys([tag]) for number, tag in tags.items()}
+    return [(str(tag.state), tag.instructions, tag.why) for tag in States(ops, of_op, found).find()]
 
 
 def test_a_product_that_became_one_with_another_is_computed_by_that():
-    product, found = with_last(PRODUCT, 0)
+    found = joined(PRODUCT, {"last": (0,)})
+    (product,) = found.joined
     computing = Computing([Op(number, "stablehlo.dot_general") for number in range(3)], {}, found)
     computing.add_merged({0: {1}, 2: {0, 1}})
     assert [computing.of(number) for number in range(3)] == [[product], [product], []]
@@ -167,9 +184,35 @@ def test_a_product_that_became_one_with_another_is_computed_by_that():
 
 
 def test_a_sum_that_an_instruction_is_has_its_work_and_a_product_that_it_is_a_part_of_has_none():
-    _, found = with_last(SUM, 0, 1)
-    ops = States([Op(0, "stablehlo.reduce"), Op(1, "stablehlo.dot_general")], {}, found).ops
+    ops = States([Op(0, "stablehlo.reduce"), Op(1, "stablehlo.dot_general")], {}, joined(SUM, {"last": (0, 1)})).ops
     assert [(op.instructions, op.flops, op.bytes) for op in ops] == [(("last",), 12, 16), (("last",), 0, 0)]
+
+
+def test_a_multiplication_that_absorbed_a_negation_does_not_compute_that():
+    computing = Computing([Op(0, "stablehlo.multiply"), Op(1, "stablehlo.negate")], {}, joined(SINES, {"last": (0, 1)}))
+    assert [[i.name for i in computing.of(number)] for number in range(2)] == [["last"], []]
+
+
+def test_a_tag_that_one_of_two_copies_lacks_is_lost():
+    found = joined(SINES, {"tagged": (0,), "bare": (0,)})
+    assert states(["sine"], {0: ("k", "v")}, found) == [("lost", ("bare",), "the tag is on 1 of 2 instructions")]
+
+
+def test_without_a_value_in_its_place_nothing_says_why_a_tag_is_lost():
+    assert states(["sine"], {0: ("k", "v")}, joined(SINES, {"bare": (0,)})) == [("lost", ("bare",), "")]
+
+
+def test_of_operations_that_are_gone_some_are_known_to_equal_another():
+    found = joined(SINES, {"tagged": (0,)})
+    found.equal = dict.fromkeys(found.joined, (1,))
+    gone = [("eliminated", (), why) for why in ("equal to another", "")]
+    assert states(["sine"] * 3, {1: ("k", "v"), 2: ("k", "v")}, found) == gone
+
+
+def test_a_tag_whose_value_xla_changed_for_a_call_and_what_it_inlined_is_kept():
+    found = joined(SINES, {"tagged": (0,)})
+    found.callers = dict.fromkeys(found.joined, (1,))
+    assert states(["sine", "call"], {0: ("xla_k", "1"), 1: ("xla_k", "1")}, found)[0] == ("kept", ("tagged",), "")
 
 
 # --- How tags came ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,10 @@ import jax.numpy as jnp
 import pytest
 
 import hlotag
-from hlotag.audits import Audit
+from hlotag.audits import Audit, TagState
+from hlotag.results.buffers import Buffer, Memory
+from hlotag.results.savings import Saving
+from hlotag.results.tags import Instruction, Op, Tag
 
 LAYERS, WIDTH, ROWS = 4, 64, 512
 VALUE = 4 * ROWS * WIDTH
@@ -123,6 +126,21 @@ def test_a_line_names_its_rows_and_is_in_page_and_json(tmp_path):
     audit.to_html(tmp_path / "a.html")
     assert line in (tmp_path / "a.html").read_text()
     assert Audit.from_json(audit.to_json(), "a.json").savings == audit.savings
+
+
+def test_a_forward_operation_in_a_fusion_of_the_backward_pass_reads_for_that():
+    """XLA moves the cosine for the derivative of a sine there. What another forward operation reads is not freed."""
+    ops = [Op(0, "stablehlo.sine"), Op(1, "stablehlo.multiply", phase="backward")]
+    instructions = [
+        Instruction("moved", "cosine", "fusion", ops=(0,), phase="forward"),
+        Instruction("derived", "multiply", "fusion", ops=(1,), phase="backward"),
+        Instruction("alone", "tanh", ops=(0,), phase="forward"),
+    ]
+    buffers = [Buffer(f"for {name}", 50, op=0, phase="forward", readers=(name,)) for name in ("moved", "alone")]
+    tags = [Tag("k", "v", ops[0], TagState.KEPT)]
+    memory = Memory(100, 0, 0, "alone", tuple(buffers))
+    found = Audit("m", ops, tags, instructions=instructions, memory=memory).savings
+    assert found == [Saving("k", "v", 50, 100, ("for moved",))]
 
 
 def test_without_memory_nothing_is_said():
