@@ -392,6 +392,15 @@ def test_a_program_without_tags_is_not_copied():
         assert Walk(rules=rules).rewrite(jaxpr) is jaxpr
 
 
+def test_a_loops_key_stays_out_of_its_body_whatever_a_rule_gives_other_operations_there():
+    def f(x):
+        body = lambda c, _: (jnp.tanh(jnp.sin(c)), None)
+        return lax.scan(body, x, length=3)[0]
+
+    rules = [Rule({"k": "loop"}, source=f"*:{f.__code__.co_firstlineno + 2}"), Rule({"k": "op"}, op="sine")]
+    assert [each for each in tags(rules, f) if each[0] in ("while", "sine", "tanh")] == [("while", "loop"), ("sine", "op")]
+
+
 def test_equal_operations_have_one_row():
     walk = Walk(rules=RuleSet([hlotag.Rule({"k": "v"}, op="*")]))
     walk.rewrite(jax.make_jaxpr(lambda x: jnp.cos(jnp.sin(jnp.sin(x))))(X))

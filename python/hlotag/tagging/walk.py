@@ -226,10 +226,8 @@ class Walk:
         key = id(equation.ctx), id(place), id(primal), is_primal
         if key not in self._marks:
             self._kept.append(equation.ctx)
-            given = {each for rule in applied for entries in rule.entries.values() for each in entries} | metadata.keys()
-            withheld = tuple(each for each in place.withheld if each[0] not in given)
             phase = place.derivation.phase
-            row = Row(entries_in(metadata, phase), applied, phase, withheld, primal, is_primal)
+            row = Row(entries_in(metadata, phase), applied, phase, place.withheld, primal, is_primal)
             self._marks[key] = "".join(f"\x01hlotag#{self._number(each)}\x01" for each in (self._row_around(place), row) if each)
         return self._marks[key]
 
