@@ -18,9 +18,8 @@ import hlotag
 import requires
 from audits import made_up
 from browser import browser
-from hlotag.reports import view
 from hlotag.audits import TagState
-from hlotag.reports import audit_page
+from hlotag.reports import audit_page, view
 from hlotag.results.buffers import Buffer, Life, Memory
 from hlotag.results.tags import Instruction
 
