@@ -111,6 +111,7 @@ from hlotag.mlir import connection
 def interrupt():
     connection._connect = connect
     signal.raise_signal(signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A process in the background ignores it.
 connect, connection._connect = connection._connect, interrupt
 try:
     connection.ensure()
