@@ -19,7 +19,7 @@ from record import findings, read
 
 import hlotag
 import requires
-from hlotag import _core, errors
+from hlotag import errors
 from hlotag.mlir.modules import new_context, parse_module
 from hlotag.passes.syntax import Element
 from hlotag.tagging import keys
@@ -74,12 +74,6 @@ def test_a_made_page_is_up_to_date(tool):
 def test_every_pass_shows_its_ir_and_describes_its_options():
     for info in runpy.run_path(str(ROOT / "tools" / "generate_pass_docs.py"))["own_passes"]():
         assert all(text and not text.endswith(".") for text in (info.summary, *(o.description for o in info.options))), info.name
-
-
-def test_architecture_lists_the_rules_of_hlo_in_their_order():
-    page = (ROOT / "docs/architecture.md").read_text()
-    section = page.partition("## Which operation an instruction came from")[2].partition("\n## ")[0]
-    assert re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE) == _core.join_rules()
 
 
 def test_the_record_of_reliability_shows_nothing_broken():
