@@ -154,6 +154,7 @@ WRONG = [
     ("hlotag opt module.mlir -o folder", 1, "hlotag-opt: error: folder: Is a directory"),
     ("hlotag opt module.mlir -o none/out", 1, "hlotag-opt: error: none: there is no such folder"),
     ("hlotag opt module.mlir --load-pass-plugin=module.mlir", 1, "module.mlir: "),
+    ("hlotag opt module.mlir --load-pass-plugin=absent.py", 1, "error: absent.py: No such file"),
     ("hlotag audit", 2, "hlotag audit: error: one of the arguments FILE --dump-dir is required"),
     ("hlotag audit module.mlir --dump-dir folder", 2, "not allowed with argument"),
     ("hlotag audit module.mlir --module main", 2, "--module chooses from a folder"),

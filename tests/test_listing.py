@@ -11,7 +11,7 @@ import pytest
 import hlotag
 from hlotag import _compat
 from hlotag.audits.joined import Joined
-from hlotag.audits.rows import list_instructions as rows_of
+from hlotag.audits.rows import describe_instructions
 from hlotag.cli.commands import main
 from hlotag.hlo import HloModule
 from hlotag.results.listing import list_instructions
@@ -108,7 +108,7 @@ def test_the_scope_of_an_instruction_is_that_in_its_name_unless_the_name_is_anot
     joined = {by_name[name]: found for name, found in numbers.items()}
     named = joined | {by_name["of_loop"]: (2,)}
     ops = [Op(n, name) for n, name in enumerate(["stablehlo.multiply", "stablehlo.multiply", "stablehlo.while"])]
-    rows = rows_of(Joined(module, named, joined, lambda *_: ("own", "backward")), ops)
+    rows = describe_instructions(Joined(module, named, joined, lambda *_: ("own", "backward")), ops)
     assert {row.name: row.scope for row in rows if row.owners} == {
         **dict.fromkeys(("plain", "merged", "reduced"), "named"),
         **dict.fromkeys(("of_loop", "combined"), "own"),

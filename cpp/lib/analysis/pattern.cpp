@@ -137,7 +137,7 @@ private:
 
   /// Adds the threads that `place` becomes by `character`.
   void step(Place place, std::string_view character) {
-    for (;; ++place.token) { // At the last token, "/", it returns.
+    for (; place.token < pattern_.tokens_.size(); ++place.token) {
       const Token &token = pattern_.tokens_[place.token];
       if (token.text == "*") {
         add(place);

@@ -20,12 +20,12 @@ NEVER_RUN = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
 _NO_ROLES, _OUTSIDE, _NO_COLLECTIVE = Roles(), Caller(), Collective("", "", 0)
 
 
-def list_instructions(found: Joined, ops: Sequence[Op]) -> list[tags.Instruction]:
+def describe_instructions(found: Joined, ops: Sequence[Op]) -> list[tags.Instruction]:
     """The instructions that came from operations, and what else runs, in the order in which they first run.
 
     Fusions are left out: what is in a fusion says what it computes, unless XLA made all of it.
     """
-    return _Rows(found, ops).list()
+    return _Rows(found, ops).make()
 
 
 class _Rows:
@@ -52,7 +52,7 @@ class _Rows:
         self._work, self._fusions = measure(module), module.fusions
         self._callers = find_callers(module, self._work)
 
-    def list(self) -> list[tags.Instruction]:
+    def make(self) -> list[tags.Instruction]:
         """The rows, in the order in which the instructions first run."""
         rows = [self._make(i, running) for i in self._owners if (running := self._running(i))]
         known = {row.kernel for row in rows}

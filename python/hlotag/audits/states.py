@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 
 from hlotag._util.groups import group
 from hlotag.audits.joined import Joined
-from hlotag.audits.rows import list_instructions
+from hlotag.audits.rows import describe_instructions
 from hlotag.hlo.module import Instruction
 from hlotag.hlo.opcodes import Kind, Role, kind_of, may_be, opcode_of, role_of
 from hlotag.hlo.work import is_glue_call
 from hlotag.results.tags import CONVERSION, Op, OpTags, Tag, TagState, sum_work
 from hlotag.tagging import keys
 
-# The `by` of what XLA's first module lacks already.
 # These passes schedule groups, run products inside collectives, run calls on their own streams or on the host, and move values
 # between memories. Their output lacks the key.
 TAKERS = (
@@ -242,7 +241,7 @@ class States:
         self._equal = {number for numbers in found.equal.values() for number in numbers}
         self.computing = Computing(ops, tags, found)
         self.history = History(ops, tags)
-        self.instructions = list_instructions(found, ops)
+        self.instructions = describe_instructions(found, ops)
         self.ops = self._with_work(ops)
 
     def _with_work(self, ops: Sequence[Op]) -> list[Op]:

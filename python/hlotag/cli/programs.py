@@ -84,6 +84,7 @@ def load_passes(filename: str) -> None:
 
     Raises HlotagError if the file fails; OSError if there is no such file.
     """
+    Path(filename).stat()  # A missing file is no failure of the file's.
     with redirect_stdout(sys.stderr):
         call(filename, lambda: _module(filename))
 

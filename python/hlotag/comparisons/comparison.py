@@ -60,11 +60,11 @@ class Comparison(View):
         return f"Against {self.base.name}: {'; '.join(found)}."
 
     @classmethod
-    def from_json(cls, text: str, filename: str) -> Comparison:
-        """Reads the JSON of a comparison.
+    def from_json(cls, text: str, filename: str = "the comparison") -> Comparison:
+        """Reads what `to_json` returned.
 
         Args:
-            text: What `to_json` returned.
+            text: The JSON text.
             filename: The file, for errors.
 
         Returns:

@@ -15,7 +15,7 @@ from hlotag._text import count
 from hlotag._util.groups import group
 from hlotag.tagging import keys
 
-# What took a tag that XLA's first module lacks.
+# The `by` of a tag that XLA's first module lacks.
 CONVERSION = "conversion to HLO"
 
 

@@ -19,7 +19,7 @@ UNNAMED = "without a name"
 NOTHING = "idle"
 
 MEANINGS = {
-    UNDIVIDED: "Instructions that hold a branch, or a loop of unknown trips, parallel to other rows: the trace has one event "
+    UNDIVIDED: "Instructions that hold a branch, or a loop of unknown trips, and work of other rows too: the trace has one event "
     "for all of it.",
     ADDED: "Instructions that XLA added, such as copies.",
     OTHERS: "Instructions of other programs.",

@@ -54,8 +54,8 @@ def find(
     `tagged` is the compiled module, None without `judged_keys`; `untagged` that of the program without the tags, if there is one.
     """
     judged = _list_judged(tags)
-    find = _Finder(tagged, untagged, platform, _find_neighbours(judged, ops))
-    return tuple(find.effect(key, value, found) for (key, value), found in judged.items())
+    finder = _Finder(tagged, untagged, platform, _find_neighbours(judged, ops))
+    return tuple(finder.effect(key, value, found) for (key, value), found in judged.items())
 
 
 def _list_judged(tags: Sequence[Tag]) -> dict[tuple[keys.Key, str], list[Op]]:
