@@ -66,7 +66,7 @@ def heavy_instructions(module: HloModule) -> list[bool]:
 def measure(record: hlo_pass.Record) -> tuple[int, Counter[str], Counter[str]]:
     """(instructions, those that each rule changes, the heavy ones of these)."""
     join = record.origins.program.join
-    module, heavy = record.before.to_bytes(), heavy_instructions(record.before)
+    module, heavy = record.before.parsed, heavy_instructions(record.before)
     found, changed, heavily = join(module), Counter[str](), Counter[str]()
     for rule in RULES:
         differs = [a != b for a, b in zip(found, join(module, without=rule), strict=True)]

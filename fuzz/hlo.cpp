@@ -5,6 +5,7 @@
 #include "check.h"
 
 #include "hlo/fields.h"
+#include "hlotag/hlo/edit.h"
 #include "hlotag/hlo/join.h"
 #include "hlotag/hlo/restore.h"
 #include "hlotag/hlo/work.h"

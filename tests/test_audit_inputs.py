@@ -16,10 +16,10 @@ import pytest
 import hlotag
 import requires
 from audits import data_of
+from hlo_messages import as_dump, changed
 from hlotag import _compat
 from hlotag.audits import collect
 from hlotag.cli import main
-from hlotag.hlo import proto
 from programs import B, W, X, mlp
 
 gradient = jax.grad(mlp, (0, 1, 2))
@@ -124,11 +124,10 @@ def test_records_that_hlotag_did_not_write_are_invalid_input(origins, tmp_path, 
 
 def dumped(folder: Path, text: str, damage=lambda module: None) -> list[str]:
     """The arguments of an audit of a folder with one dump, before and after the optimizations."""
-    module = proto.read(_compat.runtime.hlo_from_text(text))
-    damage(module)
+    module = changed(_compat.runtime.hlo_from_text(text), damage)
     for what in ("before_optimizations", "cpu_after_optimizations"):
         file = folder / f"module_0001.m.{what}.hlo.pb"
-        file.write_bytes(proto._CLASSES["HloProto"](hlo_module=module).SerializeToString())
+        file.write_bytes(as_dump(module))
     return ["audit", "--dump-dir", str(folder)]
 
 

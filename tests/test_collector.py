@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from hlotag.audits.states import no_collection
+from hlotag._util.collection import no_collection
 
 
 @pytest.mark.parametrize("was_on", [True, False])

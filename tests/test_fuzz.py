@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hlotag
-from hlotag.hlo import HloModule
+from hlo_messages import changed
 from hlotag.lowering import hlo_pass
 from hlotag.passes.pipeline import pipeline_text
 from hlotag.passes.rules import Rule
@@ -75,7 +75,7 @@ def test_mutated_modules(tmp_path):
 
 def spoil(module, choose):
     """Changes what some instruction of an HLO module is, or refers to."""
-    computations = module.proto.computations
+    computations = module.computations
     one, other = (choose.choice(choose.choice(computations).instructions) for _ in range(2))
     kind = choose.randrange(8)
     if kind == 0 and one.operand_ids:
@@ -109,10 +109,8 @@ def test_mutated_hlo_modules(monkeypatch):
     said = []
     for _ in range(300):
         data, program, rules = choose.choice(seen)
-        module = HloModule(data)
-        for _ in range(choose.choice([1, 1, 2, 4])):
-            spoil(module, choose)
-        data = bytearray(module.to_bytes())
+        count = choose.choice([1, 1, 2, 4])
+        data = bytearray(changed(data, lambda module, count=count: [spoil(module, choose) for _ in range(count)]))
         if choose.random() < 0.3:
             data[choose.randrange(len(data))] = choose.randrange(256)
         try:

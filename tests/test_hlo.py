@@ -12,6 +12,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 import hlo_programs
 import hlotag
+from hlo_messages import changed
 from hlo_programs import PROGRAMS, compiled_instructions, is_xlas_own, program
 from hlotag import _compat, errors
 from hlotag.hlo import HloModule, Origins, proto
@@ -29,21 +30,17 @@ def serialized() -> bytes:
     return jax.jit(jax.grad(mlp)).lower(X, W, B).compile().runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto()
 
 
-def test_unknown_fields_are_preserved_byte_for_byte(serialized):
+def test_an_attribute_changes_nothing_else(serialized):
     # Not a field of XLA's, with the bytes of every kind of value.
     extra = b"\xf8\x3e\x96\x01" + b"\xfa\x3e\x03abc" + b"\xfd\x3e\x01\x02\x03\x04"
-    again = proto.write(proto.read(serialized + extra))
-    assert extra in again and sorted(again) == sorted(serialized + extra), "the same bytes in another order"
-
-
-def test_an_attribute_changes_nothing_else(serialized):
-    module = HloModule(serialized)
-    changed = next(i for i in module.instructions() if i.opcode == "tanh")
-    changed.attributes = {"k": "v"}
-    again = HloModule(module.to_bytes())
-    assert [i.name for i in again.instructions() if i.attributes == {"k": "v"}] == [changed.name]
-    changed.attributes = {}
-    assert module.to_bytes() == HloModule(serialized).to_bytes()
+    module = HloModule(serialized + extra)
+    assert module.with_attributes({}) == serialized + extra
+    tanh = next(i for i in module.instructions() if i.opcode == "tanh")
+    again = HloModule(module.with_attributes({tanh: {"k": "v"}}))
+    assert {i.name: dict(i.attributes) for i in again.instructions() if i.attributes} == {tanh.name: {"k": "v"}}
+    without = again.with_attributes({again.computations[tanh.computation.id].by_id[tanh.id]: {}})
+    assert HloModule(without).parsed.header() == module.parsed.header()
+    assert [i.proto for i in HloModule(without).instructions()] == [i.proto for i in module.instructions()]
 
 
 def test_what_is_no_module_is_refused():
@@ -62,6 +59,47 @@ def test_view(serialized):
     assert fusion.opcode == "fusion"
     assert module.entry.root.computation is module.entry
     assert len(module) == len(list(module.instructions()))
+
+
+def test_the_view_has_what_protobuf_reads(serialized):
+    module, message = HloModule(serialized), proto.read(serialized)
+    assert [(c.name, c.id, c.root.id, c.thread) for c in module.computations.values()] == [
+        (c.name, c.id, c.root_id, c.execution_thread) for c in message.computations
+    ]
+    assert module.name == message.name and module.entry.id == message.entry_computation_id
+    read = [i for each in message.computations for i in each.instructions]
+    assert [i.proto for i in module.instructions()] == read
+    for own, other in zip(module.instructions(), read, strict=True):
+        assert (own.name, own.opcode, own.op_name, own.id) == (other.name, other.opcode, other.metadata.op_name, other.id)
+        assert own.operand_ids == tuple(other.operand_ids) and own.called_ids == tuple(other.called_computation_ids)
+        assert own.attributes == dict(other.frontend_attributes.map) and own.dimensions == tuple(other.shape.dimensions)
+
+
+ELSEWHERE = """HloModule m
+f { ROOT p = f32[2] parameter(0) }
+ENTRY main { x = f32[2] parameter(0)
+ own = f32[2] sine(x), metadata={source_file="a.py" source_line=3}, frontend_attributes={k="v"}
+ named = f32[2] sine(own)
+ ROOT called = f32[2] call(named), to_apply=f, backend_config="{}" }
+"""
+
+
+def test_entries_and_lines_that_xla_has_moved():
+    def change(module):
+        module.metadata_payloads.extend(["first", "second"])
+        own, named, called = module.computations[1].instructions[1:]
+        own.metadata.source_file, own.metadata.source_line = "a.py", 3
+        own.metadata.metadata_payload.text = "its own"
+        named.metadata.metadata_payload.index = 1
+        named.metadata.stack_frame_id = 99  # There is none.
+        called.metadata.metadata_payload.index = 2
+
+    module = HloModule(changed(_compat.runtime.hlo_from_text(ELSEWHERE), change))
+    _, own, named, called = module.entry.instructions
+    assert own.source == ("a.py", 3) and named.source is None
+    assert own.entries == {"k": "v", "xla_metadata_payload": "its own"} and own.attributes == {"k": "v"}
+    assert named.entries == {"xla_metadata_payload": "second"}
+    assert called.entries == {"xla_metadata_payload": "", "backend_config": "{}"}
 
 
 def origins_of(function, *arguments):
@@ -101,11 +139,13 @@ def test_scopes_of_inlined_names_are_the_users(numbered, place):
 def test_text_that_is_not_utf8_stays_as_it_is(serialized):
     origins, _ = origins_of(jax.grad(mlp), X, W, B)
     number = next(o.id for o in origins if o.op == "stablehlo.tanh")
-    module = HloModule(serialized)
-    tanh = next(i for i in module.instructions() if i.opcode == "tanh")
-    tanh.attributes = {"theirs": "text"}
-    tanh.proto.metadata.op_name = f"\x01{origins.token}:{number}\x01/tanh"
-    spoiled = module.to_bytes().replace(b"text", b"t\xff\xfet")
+
+    def change(module):
+        tanh = next(i for each in module.computations for i in each.instructions if i.opcode == "tanh")
+        tanh.frontend_attributes.map["theirs"] = "text"
+        tanh.metadata.op_name = f"\x01{origins.token}:{number}\x01/tanh"
+
+    spoiled = changed(serialized, change).replace(b"text", b"t\xff\xfet")
     rules = Rules([{"ours": "1"}] * len(origins.program.entries()), ("*",))
     found = restore(spoiled, origins.program, rules, keeps_numbers=False)
     assert b"t\xff\xfet" in found
@@ -233,7 +273,7 @@ def given(*rules: Rule, entries: dict[str, str], between: str = "x"):
 
     origins, module = numbered(products, TEXT.replace("BETWEEN", between), np.ones((4, 4), np.float32))
     late = Late(origins, Rules(origins.program.entries(), KEYS), InsertedRules({rule.name(0): rule for rule in rules}))
-    after = late.add_tags(module.to_bytes())
+    after = late.add_tags(module.parsed.data)
     instructions = HloModule(after).instructions() if after is not None else ()
     return late, {i.name: dict(i.attributes) for i in instructions if i.attributes}
 

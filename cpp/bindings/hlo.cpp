@@ -6,7 +6,6 @@
 
 #include "hlotag/hlo/join.h"
 #include "hlotag/hlo/restore.h"
-#include "hlotag/hlo/work.h"
 #include "hlotag/ir/ir.h"
 
 #include <nanobind/stl/string_view.h>
@@ -20,21 +19,6 @@ using namespace hlotag::python;
 using hlo::Program;
 
 namespace {
-
-/// The reverse of `toStr`.
-std::string toString(nb::handle text) {
-  nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
-  if (!bytes)
-    throw nb::python_error();
-  return {PyBytes_AsString(bytes.ptr()), size_t(PyBytes_Size(bytes.ptr()))};
-}
-
-nb::dict toDict(const hlo::Entries &entries) {
-  nb::dict made;
-  for (const auto &[key, value] : entries)
-    made[toStr(key)] = toStr(value);
-  return made;
-}
 
 /// A missing number becomes None.
 nb::tuple toTuple(const hlo::Numbers &ids) {
@@ -71,10 +55,7 @@ public:
                     instruction.isOperation, instruction.isCombined,
                     nb::arg("inside") =
                         instruction.inside ? nb::object(toDict(*instruction.inside)) : nb::none()));
-    hlo::Entries entries;
-    for (auto [key, value] : found)
-      entries[toString(key)] = toString(value);
-    return entries;
+    return toEntries(found);
   }
   bool isRepeated(std::string_view key) override { return nb::cast<bool>(isRepeated_(toStr(key))); }
   std::string labelFor(const hlo::Entries &entries) override {
@@ -85,26 +66,6 @@ private:
   nb::object entriesFor_, isRepeated_, labelFor_;
 };
 
-/// Runs `run` and turns errors about a module into ValueError.
-template <class Run> auto checked(Run run) {
-  try {
-    return run();
-  } catch (const wire::ModuleError &error) {
-    throw nb::value_error(error.what());
-  }
-}
-
-std::string_view viewOf(const nb::bytes &data) { return {data.c_str(), data.size()}; }
-
-/// A module with the bytes that it has views of.
-struct ReadModule {
-  explicit ReadModule(nb::bytes bytes)
-      : data(std::move(bytes)), module(checked([&] { return hlo::Module(viewOf(data)); })) {}
-
-  nb::bytes data;
-  hlo::Module module;
-};
-
 bool anyEntries(nb::handle module, const nb::callable &accepts) {
   return hlo::anyEntries(operationOf(module), [&](const hlo::Entries &entries) {
     return nb::cast<bool>(accepts(toDict(entries)));
@@ -113,10 +74,6 @@ bool anyEntries(nb::handle module, const nb::callable &accepts) {
 
 Program numberOperations(nb::handle module, std::string_view token, bool every) {
   return Program::ofOperations(operationOf(module).raw(), token, every);
-}
-
-Program programOf(const ReadModule &read, const hlo::Numbers &numbers) {
-  return checked([&] { return Program::ofInstructions(read.module, numbers); });
 }
 
 nb::list join(const Program &program, const ReadModule &read, nb::handle named,
@@ -139,15 +96,6 @@ nb::list join(const Program &program, const ReadModule &read, nb::handle named,
   });
 }
 
-nb::list measureWork(const ReadModule &read) {
-  return checked([&] {
-    nb::list made;
-    for (const hlo::Work &work : hlo::measureWork(read.module))
-      made.append(nb::make_tuple(work.flops, work.bytes, work.effort()));
-    return made;
-  });
-}
-
 nb::bytes restore(const Program &program, const nb::bytes &data, nb::handle rules,
                   bool keepsNumbers) {
   std::string restored = checked([&] {
@@ -155,11 +103,6 @@ nb::bytes restore(const Program &program, const nb::bytes &data, nb::handle rule
     return hlo::restore(viewOf(data), program, said, keepsNumbers);
   });
   return nb::bytes(restored.data(), restored.size());
-}
-
-nb::bytes chainFrames(const nb::bytes &data) {
-  std::string chained = checked([&] { return hlo::chainFrames(viewOf(data)); });
-  return nb::bytes(chained.data(), chained.size());
 }
 
 nb::tuple readName(const Program &program, std::string_view name) {
@@ -189,6 +132,27 @@ nb::object python::toStr(std::string_view text) {
   if (!made)
     throw nb::python_error();
   return nb::steal(made);
+}
+
+std::string python::toString(nb::handle text) {
+  nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
+  if (!bytes)
+    throw nb::python_error();
+  return {PyBytes_AsString(bytes.ptr()), size_t(PyBytes_Size(bytes.ptr()))};
+}
+
+nb::dict python::toDict(const hlo::Entries &entries) {
+  nb::dict made;
+  for (const auto &[key, value] : entries)
+    made[toStr(key)] = toStr(value);
+  return made;
+}
+
+hlo::Entries python::toEntries(const nb::dict &entries) {
+  hlo::Entries made;
+  for (auto [key, value] : entries)
+    made[toString(key)] = toString(value);
+  return made;
 }
 
 ir::Operation python::operationOf(nb::handle module) {
@@ -221,6 +185,7 @@ static void bindOpcodes(nb::module_ &m) {
 
 void python::bindHlo(nb::module_ &m) {
   bindOpcodes(m);
+  bindModule(m);
   m.def("any_entries", &anyEntries, nb::arg("module"), nb::arg("accepts"),
         "Whether an operation has text entries that are accepted.");
   nb::class_<Program>(m, "Program", "The operations of a program, numbered.")
@@ -244,19 +209,11 @@ void python::bindHlo(nb::module_ &m) {
       .def("restore", &restore, nb::arg("module"), nb::arg("rules"), nb::kw_only(),
            nb::arg("keeps_numbers"),
            "The module with the entries from `rules`; without numbers, unless it keeps them.");
-  nb::class_<ReadModule>(m, "Module", "An HLO module, read once.")
-      .def(nb::init<nb::bytes>(), nb::arg("data"))
-      .def("measure", &measureWork,
-           "(flops, bytes, both on one scale) of each instruction, in the module's order.")
-      .def("program_of", &programOf, nb::arg("numbers"),
-           "Takes those instructions whose number is not -1 for operations.");
   m.def("join_rules", &hlo::joinRuleNames, "The names of the rules of `Program.join`, in order.");
   m.def(
       "without_numbers",
       [](std::string_view name) { return toStr(hlo::removeNumbers(name, "", false)); },
       nb::arg("name"), "An instruction's name as XLA writes it without the numbers of any module.");
-  m.def("chain_frames", &chainFrames, nb::arg("module"),
-        "The module with stack frames that keep their ids when XLA reads it.");
   m.def("number_operations", &numberOperations, nb::arg("module"), nb::arg("token"), nb::kw_only(),
         nb::arg("every"), "Numbers the names of operations.");
 }

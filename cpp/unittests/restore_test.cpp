@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "hlotag/hlo/edit.h"
 #include "hlotag/hlo/restore.h"
 
 #include "hlo_text.h"

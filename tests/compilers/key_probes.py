@@ -329,10 +329,12 @@ def is_read_late(key: str) -> bool:
 
     def write(serialized: bytes) -> bytes | None:
         module = HloModule(serialized)
-        tagged = [i for i in module.instructions() if "_nobody" in i.attributes]
-        for instruction in tagged:
-            instruction.attributes = {written if k == "_nobody" else k: v for k, v in instruction.attributes.items()}
-        return module.to_bytes() if tagged else None
+        tagged = {
+            i: {written if k == "_nobody" else k: v for k, v in i.attributes.items()}
+            for i in module.instructions()
+            if "_nobody" in i.attributes
+        }
+        return module.with_attributes(tagged) if tagged else None
 
     client = getattr(compiler.devices[0], "client", None)
     remove = _compat.transformations.register_transformation(

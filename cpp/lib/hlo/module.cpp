@@ -23,47 +23,63 @@ Numbers dimensionsOf(std::string_view shape) {
 }
 
 Module::Module(std::string_view data) {
-  int64_t entry = 0;
+  int64_t entryId = 0;
   for (wire::Message message(data); message.next();) {
     if (message.field() == fields::module::kComputations)
       readComputation(message.bytes());
     else if (message.field() == fields::module::kEntryId)
-      entry = message.number();
+      entryId = message.number();
+    else if (message.field() == fields::module::kName)
+      name = message.bytes();
+    else if (message.field() == fields::module::kStackFrames)
+      stackFrames = message.bytes();
+    else if (message.field() == fields::module::kPayloads)
+      payloads_.push_back(message.bytes());
   }
-  entry_ = at(byId_, entry);
+  entry = at(byId_, entryId);
   findCallers();
 }
 
 void Module::readComputation(std::string_view data) {
-  size_t begin = instructions.size();
-  int64_t id = 0, root = 0;
+  using namespace fields::computation;
+  Computation made{{}, {}, 0, instructions.size(), 0, 0, {}};
+  int64_t root = 0;
   ById byId;
-  for (wire::Message message(data); message.next();) {
-    if (message.field() == fields::computation::kInstructions)
-      readInstruction(message.bytes(), byId);
-    else if (message.field() == fields::computation::kId)
-      id = message.number();
-    else if (message.field() == fields::computation::kRootId)
-      root = message.number();
+  for (wire::Message field(data); field.next();) {
+    if (field.field() == kInstructions)
+      readInstruction(field.bytes(), byId);
+    else if (field.field() == kName)
+      made.name = field.bytes();
+    else if (field.field() == kThread)
+      made.thread = field.bytes();
+    else if (field.field() == kId)
+      made.id = field.number();
+    else if (field.field() == kRootId)
+      root = field.number();
   }
-  *byId_.insert(uint64_t(id)).first = computations.size();
-  computations.push_back({begin, instructions.size(), at(byId, root), {}});
+  made.end = instructions.size();
+  made.root = at(byId, root);
+  *byId_.insert(uint64_t(made.id)).first = computations.size();
+  computations.push_back(made);
 }
 
 void Module::readInstruction(std::string_view data, ById &byId) {
-  Instruction made{{}, data, {}, {}, 0, computations.size(), {}, {}, 0, 0};
   using namespace fields::instruction;
+  Instruction made;
+  made.message = data;
+  made.computation = computations.size();
   std::string_view opcode;
-  int64_t id = 0;
   Numbers operands, called;
   for (wire::Message field(data); field.next();) {
     int number = field.field();
-    if (number == kOpcode)
+    if (number == kName)
+      made.name = field.bytes();
+    else if (number == kOpcode)
       opcode = field.bytes();
     else if (number == kShape)
       made.shape = field.bytes();
     else if (number == kMetadata)
-      made.opName = wire::bytesIn(field.bytes(), fields::metadata::kOpName);
+      made.metadata = field.bytes();
     else if (number == kFrontendAttributes)
       made.attributes = field.bytes();
     else if (number == kParameterNumber || number == kTupleIndex)
@@ -71,12 +87,13 @@ void Module::readInstruction(std::string_view data, ById &byId) {
     else if (number == kChannelId)
       made.channel = field.number();
     else if (number == kId)
-      id = field.number();
+      made.id = field.number();
     else if (number == kOperandIds)
       field.appendNumbers(operands);
     else if (number == kCalledIds)
       field.appendNumbers(called);
   }
+  made.opName = wire::bytesIn(made.metadata, fields::metadata::kOpName);
   made.opcode = numberOf(opcode);
   // Operands come before their users, and computations before their callers.
   made.operands.reserve(operands.size());
@@ -84,7 +101,7 @@ void Module::readInstruction(std::string_view data, ById &byId) {
     made.operands.push_back(at(byId, operand));
   for (int64_t computation : called)
     made.called.push_back(at(byId_, computation));
-  *byId.insert(uint64_t(id)).first = instructions.size();
+  *byId.insert(uint64_t(made.id)).first = instructions.size();
   instructions.push_back(std::move(made));
 }
 
@@ -118,6 +135,18 @@ Entries Module::attributes(size_t instruction) const {
       entries[std::string(wire::bytesIn(map.bytes(), fields::entry::kKey))] =
           wire::bytesIn(map.bytes(), fields::entry::kValue);
   return entries;
+}
+
+std::optional<std::string_view> Module::payload(size_t instruction) const {
+  std::optional<std::string_view> payload;
+  for (wire::Message field(instructions[instruction].metadata); field.next();)
+    if (field.field() == fields::metadata::kPayload)
+      payload = field.bytes();
+  if (!payload)
+    return std::nullopt;
+  std::string_view text = wire::bytesIn(*payload, fields::payload::kText);
+  auto index = uint64_t(wire::numberIn(*payload, fields::payload::kIndex, 0));
+  return text.empty() && index < payloads_.size() ? payloads_[index] : text;
 }
 
 size_t Module::findSource(size_t instruction, int depth) const {
@@ -186,7 +215,7 @@ std::optional<size_t> Module::elementOf(size_t made, size_t index, int depth) co
 }
 
 std::vector<size_t> Module::results() const {
-  size_t root = computations[entry_].root;
+  size_t root = computations[entry].root;
   std::vector<size_t> results =
       kind(root).is(kTuple) ? instructions[root].operands : std::vector{root};
   for (size_t &result : results)

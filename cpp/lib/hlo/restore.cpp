@@ -2,6 +2,7 @@
 #include "hlotag/hlo/restore.h"
 
 #include "fields.h"
+#include "hlotag/hlo/edit.h"
 #include "hlotag/hlo/join.h"
 #include "hlotag/hlo/wire.h"
 #include "hlotag/hlo/work.h"
@@ -21,26 +22,6 @@ struct Decision {
   std::optional<std::string> attributes; // If they are not what they were before.
   std::string label;
 };
-
-std::string toMessage(const Entries &entries) {
-  std::string message, entry;
-  for (const auto &[key, value] : entries) {
-    entry.clear();
-    wire::append(entry, fields::entry::kKey, key);
-    wire::append(entry, fields::entry::kValue, value);
-    wire::append(message, fields::attributes::kMap, entry);
-  }
-  return message;
-}
-
-/// Returns a message without one of its fields.
-std::string without(int removed, std::string_view message) {
-  std::string rest;
-  for (wire::Message field(message); field.next();)
-    if (field.field() != removed)
-      rest += field.raw();
-  return rest;
-}
 
 class Restorer {
 public:
@@ -269,22 +250,6 @@ private:
   std::string computation_, instruction_; // As written so far.
 };
 
-/// Makes each frame the parent of the next. Numbers count from 1; 0 is none.
-std::string chain(std::string_view frames) {
-  std::string result;
-  uint64_t parent = 0;
-  for (wire::Message field(frames); field.next();) {
-    if (field.field() != fields::frames::kFrames) {
-      result += field.raw();
-      continue;
-    }
-    std::string frame = without(fields::frames::kParent, field.bytes());
-    wire::append(frame, fields::frames::kParent, parent++);
-    wire::append(result, fields::frames::kFrames, frame);
-  }
-  return result;
-}
-
 } // namespace
 
 std::string restore(std::string_view data, const Program &program, Rules &rules,
@@ -296,17 +261,6 @@ std::string restore(std::string_view data, const Program &program, Rules &rules,
   for (wire::Message field(data); field.next();)
     if (field.field() == fields::module::kComputations)
       wire::append(result, fields::module::kComputations, restorer.write(field.bytes()));
-    else
-      result += field.raw();
-  return result;
-}
-
-std::string chainFrames(std::string_view module) {
-  std::string result;
-  result.reserve(module.size());
-  for (wire::Message field(module); field.next();)
-    if (field.field() == fields::module::kStackFrames)
-      wire::append(result, fields::module::kStackFrames, chain(field.bytes()));
     else
       result += field.raw();
   return result;

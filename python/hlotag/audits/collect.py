@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hlotag import _compat
 from hlotag._util import interrupts
 from hlotag._util.arguments import check_flag, check_no_parameters, show
+from hlotag._util.collection import no_collection
 from hlotag._util.groups import group
 from hlotag._util.kill_switch import forbids_stages
 from hlotag._util.progress import step, track
@@ -25,7 +26,7 @@ from hlotag.audits.audit import Audit
 from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.joined import Joined, find_renamed
 from hlotag.audits.memory import read_memory
-from hlotag.audits.states import MERGER, TAKERS, Computing, History, States, no_collection
+from hlotag.audits.states import MERGER, TAKERS, Computing, History, States
 from hlotag.audits.unknown import note_unknown_work
 from hlotag.errors import ArgumentError, ParseError
 from hlotag.hlo import HloModule
@@ -405,10 +406,10 @@ def _read_passes(folder: Path, read: program.Program, history: History) -> list[
     first, last = dump.ends
     before = first
     for name, file in track([("", first), *dump.passes, ("", last)], "reading passes"):
-        module = dumps.read(file, is_own=True)
+        module = dumps.read(file)
         history.add(name, read.read_names(module))
         if name == MERGER:
-            history.merged = read.find_merged(dumps.read(before, is_own=True), module)
+            history.merged = read.find_merged(dumps.read(before), module)
         before = file
     return []
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlotag._text import count, list_some
+from hlotag._util.collection import no_collection
 from hlotag._util.progress import step, track
 from hlotag.audits import effects
 from hlotag.audits.audit import Audit
@@ -17,7 +18,7 @@ from hlotag.audits.effects.schedule import Schedule
 from hlotag.audits.instructions import Instructions, Lineage
 from hlotag.audits.joined import Joined, Named
 from hlotag.audits.memory import BUFFERS, read_buffers
-from hlotag.audits.states import History, States, no_collection
+from hlotag.audits.states import History, States
 from hlotag.audits.unknown import note_unknown_work
 from hlotag.errors import ParseError
 from hlotag.hlo import HloModule
@@ -137,37 +138,24 @@ def pass_name(what: str) -> str:
     return what.split(".")[1] if found["name"] == _PIPELINE else found["name"]
 
 
-def read(file: Path, *, is_own: bool = False) -> HloModule:
-    """Reads a dump: a serialized `HloProto`, or HLO text. Raises ParseError if it is neither; one of this process is sound."""
+def read(file: Path) -> HloModule:
+    """Reads a dump: a serialized `HloProto`, or HLO text. Raises ParseError if it is neither."""
     if not file.stat().st_size:
         raise ParseError(f"{file}: the file is empty; XLA was interrupted while it wrote it")
     if file.name.endswith(".pb"):
         from hlotag.hlo import proto
 
-        module = HloModule(proto.module_of_dump(file.read_bytes(), f"{file}"))
-        return module if is_own else _check(module, file)
+        data = proto.module_of_dump(file.read_bytes(), f"{file}")
+        try:
+            return HloModule(data)
+        except ParseError:
+            raise ParseError(f"{file}: a damaged HloProto; dump the module again with --xla_dump_hlo_as_proto") from None
     from hlotag import _compat
 
     try:
         return HloModule(_compat.runtime.hlo_from_text(file.read_text(encoding="utf-8")))
     except (RuntimeError, ValueError, UnicodeDecodeError) as error:
         raise ParseError(f"{file}: not HLO text: {error}") from None
-
-
-def _check(module: HloModule, file: Path) -> HloModule:
-    """The module; raises ParseError if it refers to what it lacks, or calls itself."""
-    try:
-        order = {computation: place for place, computation in enumerate(module.computations)}
-        for computation in (module.entry, *module.computations.values()):
-            places = {instruction: place for place, instruction in enumerate(computation.instructions)}
-            for instruction in (computation.root, *computation.instructions):
-                is_ordered = all(places[operand] < places[instruction] for operand in instruction.operands)
-                if not (is_ordered and all(order[called.id] < order[computation.id] for called in instruction.called)):
-                    raise KeyError
-                _ = instruction.source
-    except (KeyError, IndexError):
-        raise ParseError(f"{file}: a damaged HloProto; dump the module again with --xla_dump_hlo_as_proto") from None
-    return module
 
 
 def audit_dumps(path: Path, module: str | None = None, *, memory: bool = False) -> Audit:

@@ -82,10 +82,9 @@ class Program:
 
     def read_names(self, module: HloModule) -> Iterator[tuple[str, tuple[int, ...], Mapping[str, str]]]:
         """As `follow`, for a module that is looked at once: opcodes, operations and attributes of named instructions."""
-        for computation in module.proto.computations:
-            for instruction in computation.instructions:
-                if ids := self._ids_in(instruction.metadata.op_name):
-                    yield instruction.opcode, ids, module.attributes_of(instruction)
+        for instruction in module.instructions():
+            if ids := self._ids_in(instruction.op_name):
+                yield instruction.opcode, ids, instruction.attributes
 
     def join(self, module: HloModule, rules: InsertedRules | None = None) -> Joined:
         """Joins a module after XLA's passes. Adds the collectives that XLA inserted, with the tags that `rules` give them."""

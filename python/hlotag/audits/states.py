@@ -7,11 +7,9 @@ says which pass removed what is missing.
 
 from __future__ import annotations
 
-import gc
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlotag._util.groups import group
@@ -311,15 +309,3 @@ class States:
         """The value of another operation that instructions have for a key; empty if they have none."""
         values = {self._found.value_of(i, key) for i in instructions}
         return f"the instruction has {key}={values.pop()}" if len(values) == 1 and None not in values else ""
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Turns the collector off in a block that allocates and frees nothing: its runs over JAX's many objects double the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

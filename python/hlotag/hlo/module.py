@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from hlotag import _core
+from hlotag._util.collection import no_collection
+from hlotag.errors import ParseError
 
 
 def _proto() -> types.ModuleType:
@@ -18,50 +21,58 @@ def _proto() -> types.ModuleType:
     return proto
 
 
-_NO_ATTRIBUTES: Mapping[str, str] = {}
-
-
 class Instruction:
     """An instruction of a computation.
 
     Attributes:
-        proto: The `HloInstructionProto`; changes of it change the written module.
+        computation: The computation with the instruction.
+        number: Its place among all instructions of the module.
         name, opcode: As in HLO text, without "%".
         op_name: The name in `OpMetadata`: JAX's scope and primitive; "" if absent.
         id: Unique within its computation.
         operand_ids: Ids of the operands, in the same computation.
         called_ids: Ids of the called computations: a fusion's, a loop's body and condition, ...
-        computation: The computation with the instruction.
+        attributes: The frontend attributes. Instructions with equal attributes share the object.
     """
 
-    __slots__ = ("_entries", "called_ids", "computation", "id", "name", "op_name", "opcode", "operand_ids", "proto")
+    __slots__ = (
+        "_entries",
+        "_proto",
+        "attributes",
+        "called_ids",
+        "computation",
+        "id",
+        "name",
+        "number",
+        "op_name",
+        "opcode",
+        "operand_ids",
+    )
 
-    def __init__(self, instruction: Any, computation: Computation):
-        self.proto = instruction
+    name: str
+    opcode: str
+    op_name: str
+    id: int
+    operand_ids: tuple[int, ...]
+    called_ids: tuple[int, ...]
+    attributes: Mapping[str, str]
+
+    def __init__(self, computation: Computation, number: int, row: _core.Row) -> None:
         self.computation = computation
+        self.number = number
+        self.name, self.opcode, self.op_name, self.id, self.operand_ids, self.called_ids, self.attributes = row
         self._entries: Mapping[str, str] | None = None
-        self.name: str = instruction.name
-        self.opcode: str = instruction.opcode
-        self.op_name: str = instruction.metadata.op_name
-        self.id: int = instruction.id
-        self.operand_ids: tuple[int, ...] = tuple(instruction.operand_ids[:])  # A slice is one read.
-        self.called_ids: tuple[int, ...] = tuple(instruction.called_computation_ids[:])
+        self._proto: Any = None
 
     def __repr__(self) -> str:
         return f"<{self.opcode} {self.name}>"
 
     @property
-    def attributes(self) -> Mapping[str, str]:
-        """The frontend attributes. Read-only: instructions with equal attributes may share one object."""
-        return self.computation.module.attributes_of(self.proto)
-
-    @attributes.setter
-    def attributes(self, entries: Mapping[str, str]) -> None:
-        written = self.proto.frontend_attributes.map
-        written.clear()
-        for key, value in entries.items():  # Not `update`, which is several times as slow.
-            written[key] = value
-        self._entries = None
+    def proto(self) -> Any:
+        """The fields that few instructions have, as an `HloInstructionProto`; read when it is first asked for."""
+        if self._proto is None:
+            self._proto = _proto().read_instruction(self.computation.module.parsed.message(self.number))
+        return self._proto
 
     @property
     def entries(self) -> Mapping[str, str]:
@@ -71,13 +82,12 @@ class Instruction:
         return self._entries
 
     def _read_entries(self) -> Mapping[str, str]:
-        proto, module, moved = self.proto, self.computation.module, {}
-        if (metadata := proto.metadata).HasField("metadata_payload"):
-            moved["xla_metadata_payload"] = module.payload_of(metadata.metadata_payload)
-        if self.opcode == "call" and proto.backend_config:
-            moved["backend_config"] = proto.backend_config.decode(errors="replace")
-        entries = module.attributes_of(proto)
-        return {**entries, **moved} if moved else entries
+        moved: dict[str, str] = {}
+        if (payload := self.computation.module.parsed.payload(self.number)) is not None:
+            moved["xla_metadata_payload"] = payload
+        if self.opcode == "call" and self.proto.backend_config:
+            moved["backend_config"] = self.proto.backend_config.decode(errors="replace")
+        return {**self.attributes, **moved} if moved else self.attributes
 
     @property
     def operands(self) -> list[Instruction]:
@@ -92,28 +102,30 @@ class Instruction:
     @property
     def source(self) -> tuple[str, int] | None:
         """(file, line) of the user's code, if XLA has it."""
-        return self.computation.module.source_of(self.proto.metadata)
+        return self.computation.module.places.of(self.number)
 
     @property
     def dimensions(self) -> tuple[int, ...]:
         """The dimensions of an array result, () for scalars and tuples."""
-        return tuple(self.proto.shape.dimensions)
+        return self.computation.module.parsed.dimensions(self.number)
 
 
 class Computation:
     """A computation: the entry, or one that an instruction calls.
 
     Attributes:
+        module: The module with the computation.
         name, id: As in the module.
+        thread: The thread that runs it; "" for the main one.
         instructions: In an order in which operands come before their users.
+        root: The instruction that is the computation's result.
     """
 
-    def __init__(self, computation: Any, module: HloModule):
-        self.proto = computation
+    def __init__(self, module: HloModule, first: int, row: _core.ComputationRow) -> None:
         self.module = module
-        self.name: str = computation.name
-        self.id: int = computation.id
-        self.instructions = [Instruction(i, self) for i in computation.instructions]
+        self.name, self.id, root, self.thread, rows = row
+        self.instructions = [Instruction(self, number, each) for number, each in enumerate(rows, first)]
+        self.root = self.instructions[root]
 
     def __repr__(self) -> str:
         return f"<computation {self.name}>"
@@ -123,48 +135,53 @@ class Computation:
         """The instructions by id."""
         return {i.id: i for i in self.instructions}
 
-    @property
-    def root(self) -> Instruction:
-        """The instruction that is the computation's result."""
-        return self.by_id[self.proto.root_id]
-
 
 class HloModule:
-    """An HLO module.
+    """An HLO module, which C++ reads once.
 
     Args:
-        module: A serialized `HloModuleProto`, or the message.
+        data: A serialized `HloModuleProto`.
 
     Attributes:
         name: Of the module.
-        proto: The message; changes of it change the written module.
+        parsed: The module in C++.
 
     Raises:
         ParseError: The bytes are not an HLO module.
     """
 
-    def __init__(self, module: Any):
-        self.proto = _proto().read(module) if isinstance(module, bytes) else module
-        self._data = module if isinstance(module, bytes) else None
-        self.name: str = self.proto.name
-        self._known_attributes: dict[bytes, Mapping[str, str]] = {}  # By serialized form.
-        self._places: dict[int, tuple[str, int] | None] = {}  # By stack frame.
+    def __init__(self, data: bytes) -> None:
+        with _must_be_a_module(data):
+            self.parsed = _core.Module(data)
+            self.name = self.parsed.name
 
     def __repr__(self) -> str:
         return f"<HLO module {self.name}>"
 
     def __len__(self) -> int:
-        return sum(len(c.instructions) for c in self.proto.computations)
+        return len(self.parsed)
 
     @cached_property
-    def parsed(self) -> _core.Module:
-        """The module as it was read, for C++. Raises ValueError if it is damaged."""
-        return _core.Module(self.to_bytes() if self._data is None else self._data)
+    def proto(self) -> Any:
+        """The fields beside the computations, as an `HloModuleProto`."""
+        return _proto().read(self.parsed.header())
+
+    @cached_property
+    def places(self) -> _core.Places:
+        """The files and lines of the instructions."""
+        return _core.Places(self.parsed)
 
     @cached_property
     def computations(self) -> dict[int, Computation]:
-        """The computations by id, callees before their callers; made lazily."""
-        return {c.id: Computation(c, self) for c in self.proto.computations}
+        """The computations by id, callees before their callers; made lazily. Raises ParseError for text that is not UTF-8."""
+        found: dict[int, Computation] = {}
+        first = 0
+        with _must_be_a_module(self.parsed.data), no_collection():
+            for row in self.parsed.computations():
+                made = Computation(self, first, row)
+                found[made.id] = made
+                first += len(made.instructions)
+        return found
 
     @cached_property
     def fusions(self) -> dict[int, Instruction]:
@@ -204,50 +221,28 @@ class HloModule:
     @property
     def entry(self) -> Computation:
         """The entry computation."""
-        return self.computations[self.proto.entry_computation_id]
+        return self.computations[self.parsed.entry]
 
     def instructions(self) -> Iterator[Instruction]:
         """All instructions, those of fused and called computations included; callees first."""
         for computation in self.computations.values():
             yield from computation.instructions
 
-    def attributes_of(self, instruction: Any) -> Mapping[str, str]:
-        """The frontend attributes of an `HloInstructionProto`, as in `Instruction.attributes`."""
-        # Do not read an absent message: protobuf would create it.
-        if not instruction.HasField("frontend_attributes"):
-            return _NO_ATTRIBUTES
-        # Serializing a map is three times as fast as reading it, and there are few distinct maps.
-        message = instruction.frontend_attributes
-        written = message.SerializeToString()
-        if (entries := self._known_attributes.get(written)) is None:
-            entries = self._known_attributes[written] = dict(message.map)
-        return entries
+    def with_attributes(self, changed: Mapping[Instruction, Mapping[str, str]]) -> bytes:
+        """The serialized module with other frontend attributes on some instructions."""
+        return self.parsed.with_attributes({i.number: dict(entries) for i, entries in changed.items()})
 
-    def to_bytes(self) -> bytes:
-        """The serialized module, with unknown fields unchanged."""
-        return _proto().write(self.proto)
 
-    def payload_of(self, payload: Any) -> str:
-        """The text of a `MetadataPayload`. The module has each text once; "" if it lacks the payload's."""
-        texts = self.proto.metadata_payloads
-        return payload.text or (texts[payload.index] if 0 <= payload.index < len(texts) else "")
-
-    def source_of(self, metadata: Any) -> tuple[str, int] | None:
-        """(file, line) that an `OpMetadata` names, directly or by a stack frame."""
-        if metadata.source_file:
-            return metadata.source_file, metadata.source_line
-        frame: int = metadata.stack_frame_id
-        if frame not in self._places:
-            self._places[frame] = self._place_of(frame)
-        return self._places[frame]
-
-    def _place_of(self, frame: int) -> tuple[str, int] | None:
-        index = self.proto.stack_frame_index
-        # Ids count from 1; 0 means no frame.
-        if not 0 < frame <= len(index.stack_frames):
-            return None
-        place = index.file_locations[index.stack_frames[frame - 1].file_location_id - 1]
-        return index.file_names[place.file_name_id - 1], place.line
+@contextmanager
+def _must_be_a_module(data: bytes) -> Iterator[None]:
+    """A block in which an error of C++ says that `data` is no module."""
+    try:
+        yield
+    except ValueError as error:
+        raise ParseError(
+            f"{len(data)} bytes are not a serialized HloModuleProto ({error}); pass `as_serialized_hlo_module_proto()` of a "
+            "module, or a dump made with --xla_dump_hlo_as_proto"
+        ) from None
 
 
 def of_executable(executable: Any) -> list[HloModule]:

@@ -114,7 +114,7 @@ _CLASSES = protobuf.classes(
             "frontend_attributes": (19, "FrontendAttributes"),
             "metadata_payloads": (22, "string[]"),
         },
-        "HloProto": {"hlo_module": (1, "HloModuleProto")},
+        "HloProto": {"hlo_module": (1, "bytes")},
     }
 )
 _LONGEST_SCALAR = 256  # bytes of the literal of a scalar, layout included
@@ -123,17 +123,23 @@ HloModuleProto = _CLASSES["HloModuleProto"]
 
 def read(data: bytes) -> Any:
     """The `HloModuleProto` in `data`. Raises ParseError if there is none."""
+    return _read("HloModuleProto", data)
+
+
+def read_instruction(data: bytes) -> Any:
+    """The `HloInstructionProto` in `data`. Raises ParseError if there is none."""
+    return _read("HloInstructionProto", data)
+
+
+def _read(message: str, data: bytes) -> Any:
     try:
-        return HloModuleProto.FromString(data)
+        return _CLASSES[message].FromString(data)
     except DecodeError:
-        raise ParseError(
-            f"{len(data)} bytes are not a serialized HloModuleProto; pass `as_serialized_hlo_module_proto()` of a module, or a "
-            "dump made with --xla_dump_hlo_as_proto"
-        ) from None
+        raise ParseError(f"{len(data)} bytes are not a serialized {message}") from None
 
 
-def module_of_dump(data: bytes, file: str) -> Any:
-    """The `HloModuleProto` in a serialized `HloProto`, as XLA dumps it. Raises ParseError for other bytes."""
+def module_of_dump(data: bytes, file: str) -> bytes:
+    """The serialized `HloModuleProto` in a serialized `HloProto`, as XLA dumps it. Raises ParseError for other bytes."""
     try:
         return _CLASSES["HloProto"].FromString(data).hlo_module
     except DecodeError:
@@ -147,8 +153,3 @@ def integer_of(literal: bytes) -> int | None:
     read = _CLASSES["LiteralProto"].FromString(literal)
     values = [*read.s32s, *read.s64s, *read.u32s, *read.u64s]
     return values[0] if len(values) == 1 and not read.shape.dimensions else None
-
-
-def write(module: Any) -> bytes:
-    """The bytes of an `HloModuleProto`, the same in every process."""
-    return module.SerializeToString(deterministic=True)

@@ -28,7 +28,7 @@ from hlotag.errors import Diagnostic, PassError, PassFailedWarning, TagDroppedWa
 from hlotag.hlo import prepared
 from hlotag.hlo.inserted import InsertedRules
 from hlotag.hlo.join import join
-from hlotag.hlo.module import HloModule
+from hlotag.hlo.module import HloModule, Instruction
 from hlotag.hlo.origins import Origins
 from hlotag.hlo.restore import Rules, hidden_keys, restorable, restore
 from hlotag.lowering.late import Late
@@ -183,8 +183,9 @@ class _Restoration:
             return after
         before = HloModule(module)
         entries = self.inserted.entries_in(before, self.origins)
-        changed = HloModule(after)
-        for instruction, own in zip(before.instructions(), changed.instructions(), strict=True):
+        tagged = HloModule(after)
+        changed: dict[Instruction, Mapping[str, str]] = {}
+        for instruction, own in zip(before.instructions(), tagged.instructions(), strict=True):
             left = instruction.attributes
             given = {
                 key: left.get(key, value)  # XLA joins the values of collectives that it combines.
@@ -192,8 +193,8 @@ class _Restoration:
                 if key in left or not keys.is_taken(key, self._backend.platform)
             }
             if given:
-                own.attributes = {**own.attributes, **given}
-        return changed.to_bytes()
+                changed[own] = {**own.attributes, **given}
+        return tagged.with_attributes(changed)
 
 
 # The platforms whose compilers make one kernel of equal fusions.

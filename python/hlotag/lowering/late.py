@@ -51,12 +51,9 @@ class Late:
             added.setdefault(instruction, {}).update(entries)
         for computation in module.computations.values():
             self._leave_groups(computation, added)
-        is_changed = False
-        for instruction, entries in added.items():
-            if not entries.items() <= instruction.attributes.items():
-                instruction.attributes = {**instruction.attributes, **entries}
-                is_changed = True
-        return module.to_bytes() if is_changed else None
+        changed = {i: {**i.attributes, **entries} for i, entries in added.items()}
+        changed = {i: entries for i, entries in changed.items() if entries != i.attributes}
+        return module.with_attributes(changed) if changed else None
 
     def _given_back(self, module: HloModule, back: HloModule) -> Added:
         """The entries that instructions lack. Instructions in fusions are not scheduled."""

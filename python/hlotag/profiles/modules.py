@@ -50,6 +50,6 @@ def _modules_of(plane: Any, file: Path) -> Iterator[tuple[str, HloModule]]:
     for entry in plane.events:
         for stat in entry.value.stats:
             if names.get(stat.metadata_id) == _MODULE:
-                module = HloModule(proto.write(proto.module_of_dump(stat.bytes_value, f"{file}")))
+                module = HloModule(proto.module_of_dump(stat.bytes_value, f"{file}"))
                 number = split_name(entry.value.name)[1]
                 yield f"{module.name}({number})" if number else module.name, module

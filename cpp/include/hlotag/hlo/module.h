@@ -44,15 +44,18 @@ inline uint64_t numElements(const Numbers &dimensions) {
 class Module {
 public:
   struct Instruction {
-    std::string_view opName;
-    std::string_view message, shape, attributes; // Messages, `message` of the whole instruction.
-    size_t opcode;                               // Equal for equal opcodes.
-    size_t computation;
+    std::string_view name, opName;
+    std::string_view message, shape, attributes, metadata; // Messages, the first of it all.
+    int64_t id = 0;                                        // Unique in its computation.
+    size_t opcode = 0;                                     // Equal for equal opcodes.
+    size_t computation = 0;
     std::vector<size_t> operands, called;
-    size_t index;    // Of a parameter or a tuple element.
-    int64_t channel; // Of a collective; 0 for none.
+    size_t index = 0;    // Of a parameter or a tuple element.
+    int64_t channel = 0; // Of a collective; 0 for none.
   };
   struct Computation {
+    std::string_view name, thread;
+    int64_t id;
     size_t begin, end, root;
     std::optional<size_t> caller; // The fusion, call or loop, if it is the only caller.
   };
@@ -67,6 +70,10 @@ public:
     return dimensionsOf(instructions[instruction].shape);
   }
 
+  /// The text of an instruction's `MetadataPayload`, its own or that of the module's table; none
+  /// if it has no payload.
+  std::optional<std::string_view> payload(size_t instruction) const;
+
   /// Returns the instruction that computes the value of `instruction`. Looks through parameters and
   /// results of fusions, calls and asynchronous pairs, and into loops that do not change the value.
   size_t findSource(size_t instruction) const { return findSource(instruction, 0); }
@@ -80,6 +87,8 @@ public:
   /// All instructions, users before operands. Those of a called computation come at the caller.
   std::vector<size_t> usersFirst() const;
 
+  std::string_view name, stackFrames;
+  size_t entry = 0; // The computation that runs first.
   std::vector<Instruction> instructions;
   std::vector<Computation> computations;
 
@@ -94,10 +103,10 @@ private:
   size_t numberOf(std::string_view opcode);
   void findCallers();
 
+  std::vector<std::string_view> payloads_;
   std::vector<Kind> kinds_;
   std::map<std::string_view, size_t> opcodes_; // Into `kinds_`, by name.
   ById byId_;
-  size_t entry_ = 0;
   mutable std::vector<size_t> sources_; // By instruction, what `findSource` found before.
 };
 

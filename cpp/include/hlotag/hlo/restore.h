@@ -45,11 +45,4 @@ protected:
 std::string restore(std::string_view module, const Program &program, Rules &rules,
                     bool keepsNumbers);
 
-/// Makes all stack frames of a module one chain, so that their ids survive when XLA reads it. XLA
-/// renumbers frames in the order of their first use, parents first, but keeps its former table. In
-/// one chain each frame comes after all frames with lower ids, so no id changes.
-///
-/// Throws `ModuleError` if `module` is not a valid `HloModuleProto`.
-std::string chainFrames(std::string_view module);
-
 } // namespace hlotag::hlo

@@ -208,7 +208,7 @@ def is_glue(instruction: Instruction) -> bool:
 
 def thread(computation: Computation) -> str:
     """The thread that a computation runs on: "main", "host", or "sparsecore" on TPUs."""
-    return computation.proto.execution_thread or "main"
+    return computation.thread or "main"
 
 
 def memory_spaces(shape: Any) -> set[int]:
