@@ -117,14 +117,26 @@ def test_dir_has_public_names_only():
     )
 
 
-def test_an_option_and_a_parameter_of_one_name_are_told_apart():
-    def f(x, effects, steps=1):
+def test_keywords_of_a_function_may_have_the_names_of_options():
+    def f(x, *, effects, steps):
         return jnp.sin(x) * effects * steps
 
-    assert hlotag.audit(f, X, X).counts == hlotag.audit(jax.jit(f).lower(X, effects=X), effects=False).counts
-    for call, given in ((hlotag.audit, {"effects": X}), (hlotag.profile, {"effects": X, "steps": X})):
-        with pytest.raises(hlotag.errors.ArgumentError, match=r"(effects|steps)= is an option of hlotag\.\w+ and .* by position"):
-            call(f, X, **given)
+    keywords = {"effects": X, "steps": X}
+    lowered = hlotag.audit(jax.jit(f).lower(X, **keywords), effects=False)
+    assert [op.name for op in hlotag.audit(f, X, kwargs=keywords, effects=False).ops] == [op.name for op in lowered.ops]
+    assert hlotag.profile(f, X, kwargs=keywords, steps=2).name == "jit_f"
+    compared = hlotag.compare({"a": None, "b": hlotag.Rule({"k": "v"}, op="*")}, f, X, kwargs=keywords, seconds=0)
+    assert compared["b"].results == "equal"
+
+
+@pytest.mark.parametrize("kwargs", [3, ["x"], {1: X}])
+def test_keywords_of_a_function_are_a_mapping_by_name(kwargs):
+    for call in (hlotag.audit, hlotag.profile):
+        with pytest.raises(hlotag.errors.ArgumentError, match="kwargs= must have the function's keyword arguments by name, got"):
+            call(lambda x: x, X, kwargs=kwargs)
+
+
+def test_options_that_are_no_flags_are_refused():
     with pytest.raises(hlotag.errors.ArgumentError, match="xla_passes= must be True or False, got"):
         hlotag.audit(lambda x: x, X, xla_passes=X)
 

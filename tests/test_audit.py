@@ -300,7 +300,7 @@ def test_what_can_be_audited():
     jitted = jax.jit(gradient)
     with hlotag.stage():
         lowered = jitted.lower(X, W, B)
-        first, *others = hlotag.audit(gradient, X, W, b=B), hlotag.audit(jitted, X, W, B), hlotag.audit(lowered)
+        first, *others = hlotag.audit(gradient, X, W, kwargs={"b": B}), hlotag.audit(jitted, X, W, B), hlotag.audit(lowered)
         of_compiled = hlotag.audit(lowered.compile())
     assert [audit.counts for audit in others] == [first.counts] * 2
     assert of_compiled.counts == {TagState.KEPT: len(of_compiled.tags)}, "its fusions have tags, too"

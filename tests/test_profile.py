@@ -100,7 +100,7 @@ def test_donated_static_and_keyword_arguments():
     assert places(hlotag.profile(jax.jit(train, donate_argnums=0), given, X), "layer") == OF_TRAIN
     assert not any(w.is_deleted() for w in given)
     assert places(hlotag.profile(jax.jit(layer, static_argnums=0), 7, X, X), "layer") == {("7", "forward")}
-    assert places(hlotag.profile(jax.jit(lambda x, *, w: layer(1, x, w)), X, w=X), "layer") == {("1", "forward")}
+    assert places(hlotag.profile(jax.jit(lambda x, *, w: layer(1, x, w)), X, kwargs={"w": X}), "layer") == {("1", "forward")}
 
 
 def test_a_trace_that_was_made_elsewhere_is_joined_with_an_audit(tmp_path):

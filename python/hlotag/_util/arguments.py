@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 import os
 import reprlib
 from collections.abc import Collection, Iterable, Mapping
@@ -54,18 +53,13 @@ def check_choice(what: str, value: Any, choices: Collection[str], error: Error =
         raise error(f"{what} must be {', '.join(others)} or {last}, got {show(value)}")
 
 
-def check_no_parameters(what: str, function: Any, given: Mapping[str, Any], instead: str) -> None:
-    """Raises if an option of `what` that is given, so not None, has the name of a parameter of the user's function."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # C++ functions have no signature.
-        return
-    for name, value in given.items():
-        if value is not None and name in parameters:
-            raise ArgumentError(
-                f"{name}= is an option of {what} and a parameter of {show(function)}: pass the function's argument by position, "
-                f"or {instead}"
-            )
+def check_keywords(kwargs: Any) -> dict[str, Any]:
+    """The keyword arguments of the user's function, which are not options of hlotag's; raises if they are no mapping by name."""
+    if kwargs is None:
+        return {}
+    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
+        raise ArgumentError(f"kwargs= must have the function's keyword arguments by name, got {show(kwargs)}")
+    return dict(kwargs)
 
 
 def elements_of(what: str, value: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlotag import _compat
 from hlotag._util import interrupts
-from hlotag._util.arguments import check_flag, check_no_parameters, show
+from hlotag._util.arguments import check_flag, check_keywords, show
 from hlotag._util.collection import no_collection
 from hlotag._util.groups import group
 from hlotag._util.kill_switch import forbids_stages
@@ -70,10 +70,10 @@ def audit(
     fun: Callable[..., Any] | Any,
     /,
     *args: Any,
-    xla_passes: bool | None = None,
-    effects: bool | None = None,
-    memory: bool | None = None,
-    **kwargs: Any,
+    xla_passes: bool = False,
+    effects: bool = True,
+    memory: bool = False,
+    kwargs: Mapping[str, Any] | None = None,
 ) -> Audit:
     """Finds out where every tag of a program went: through autodiff, hlotag's passes and XLA's passes.
 
@@ -86,18 +86,17 @@ def audit(
         *args: The function's arguments: arrays, or `jax.ShapeDtypeStruct`s.
         xla_passes: Whether to name the XLA pass behind every state, for programs of any size. By default, passes are named for
             lost tags, if the program has at most 5,000 operations. Ignored for a folder or file of HLO, which is only read.
-        effects: Whether to compile a second time, without the tags that the compiler reads, and to compare; True by default.
+        effects: Whether to compile a second time, without the tags that the compiler reads, and to compare.
             Without the comparison, effects have no verdict. Programs without such tags are compiled once.
         memory: Whether to find what is in memory at the program's peak, `Audit.memory`. XLA's passes are then named only with
             `xla_passes`. For HLO, the assignment of buffers that XLA dumped with the module says it.
-        **kwargs: The function's keyword arguments. Pass those that are called as an option by position.
+        kwargs: The function's keyword arguments: `hlotag.audit(step, x, kwargs={"training": True})`.
 
     Returns:
         The audit.
 
     Raises:
-        ArgumentError: `fun` is something else, arguments are given for a `Lowered`, a `Compiled` or a folder, or an option is
-            also a parameter of the function.
+        ArgumentError: `fun` is something else, or arguments are given for a `Lowered`, a `Compiled` or a folder.
         ParseError: The folder has no modules that XLA dumped.
 
     Examples:
@@ -110,18 +109,16 @@ def audit(
     """
     import jax.stages
 
-    given = {"xla_passes": xla_passes, "effects": effects, "memory": memory}
-    check_no_parameters("hlotag.audit", fun, given, "audit jax.jit(f).lower(...), which takes every argument")
-    for name, value in given.items():
-        check_flag(f"{name}=", False if value is None else value)
-    options: Any = {"xla_passes": bool(xla_passes), "compare": effects is None or effects, "memory": bool(memory)}
+    for name, value in {"xla_passes": xla_passes, "effects": effects, "memory": memory}.items():
+        check_flag(f"{name}=", value)
     if isinstance(fun, (str, os.PathLike, jax.stages.Lowered, jax.stages.Compiled)) and (args or kwargs):
         raise ArgumentError(f"a {type(fun).__name__} is audited without arguments; pass arguments only with a function")
     if isinstance(fun, (str, os.PathLike)):
-        return dumps.audit_dumps(Path(fun), memory=bool(memory))
+        return dumps.audit_dumps(Path(fun), memory=memory)
     if not callable(fun) and not isinstance(fun, jax.stages.Lowered):
         raise ArgumentError(f"hlotag.audit needs a function, a Lowered, a Compiled or a folder, not {type(fun).__name__}")
-    return audit_and_compile(fun, args, kwargs, **options).audit
+    keywords = check_keywords(kwargs)
+    return audit_and_compile(fun, args, keywords, xla_passes=xla_passes, compare=effects, memory=memory).audit
 
 
 @dataclasses.dataclass(frozen=True)

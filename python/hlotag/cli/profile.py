@@ -127,5 +127,5 @@ def _profile(args: argparse.Namespace) -> Profile:
     with programs.load_to_run(args.program) as (function, arguments), contextlib.redirect_stdout(sys.stderr):
         return programs.call(
             args.program,
-            lambda: profile(function, *arguments, steps=args.steps, by=args.by, memory=args.memory or None, limits=args.limits),
+            lambda: profile(function, *arguments, steps=args.steps, by=args.by, memory=args.memory, limits=args.limits),
         )

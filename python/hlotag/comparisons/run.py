@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hlotag._util.arguments import check_flag
+from hlotag._util.arguments import check_flag, check_keywords
 from hlotag._util.progress import step
 from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse, order_of_row
 from hlotag.comparisons.comparison import Comparison
@@ -46,6 +46,7 @@ def compare(
     visible: float = VISIBLE,
     seconds: float = SECONDS,
     effects: bool = True,
+    kwargs: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Says whether tags help: compiles variants of a program, checks their results, and runs them in turns.
 
@@ -68,6 +69,7 @@ def compare(
         visible: The growth to look for: 0.2 for 20%.
         seconds: Limit of the time that rounds take, for the first variant and up to four others. One round is run at least.
         effects: Whether to compile each variant without its tags, too, and to say what these changed.
+        kwargs: The function's keyword arguments: `kwargs={"training": True}`.
 
     Returns:
         The comparison.
@@ -86,6 +88,7 @@ def compare(
     """
     check_flag("effects=", effects)
     _check_numbers(visible, seconds)
+    keywords = check_keywords(kwargs)
     made = {name: make_variant(name, given) for name, given in variants.items()}
     if len(made) < 2:
         raise ArgumentError(
@@ -103,7 +106,7 @@ def compare(
         if isinstance(variant, Variant):
             if fun is None and variant.fun is None:
                 raise ArgumentError(f"variant {name!r} has no function: give one to hlotag.compare")
-            subjects.append(Here(name, variant, fun, args))
+            subjects.append(Here(name, variant, fun, args, keywords))
     *_, found = compare_subjects(subjects, by=by, visible=visible, seconds=seconds, effects=effects)
     return found
 

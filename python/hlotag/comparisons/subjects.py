@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,11 +100,14 @@ class Here:
 
     has_own_process = False
 
-    def __init__(self, name: str, variant: Variant, fun: Any, args: Sequence[Any]) -> None:
+    def __init__(
+        self, name: str, variant: Variant, fun: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
+    ) -> None:
         self.name = name
         self._variant = variant
         self._fun = variant.fun or fun
         self._args = args if variant.args is None else variant.args
+        self._kwargs = dict((kwargs if variant.kwargs is None else variant.kwargs) or {})
         self._runner: Runner | None = None
         self._stage: Stage | None = None
 
@@ -119,11 +122,11 @@ class Here:
             raise VariantError(self.name, words if is_clear else f"{type(error).__name__}: {words}") from error
 
     def _prepare(self, results: Path, *, effects: bool) -> Prepared:
-        options = self._variant.options
-        if not can_run(self._fun, self._args):
-            audited = audit_and_compile(self._fun, self._args, {}, lambda _: options, memory=True, compare=effects)
+        options, args, kwargs = self._variant.options, self._args, self._kwargs
+        if not can_run(self._fun, (args, kwargs)):
+            audited = audit_and_compile(self._fun, args, kwargs, lambda _: options, memory=True, compare=effects)
             return Prepared(audited.audit, "", 0.0)
-        self._runner = Runner(self._fun, self._args, {}, None, memory=True, effects=effects, options=options)
+        self._runner = Runner(self._fun, args, kwargs, None, memory=True, effects=effects, options=options)
         found = ""
         if results.exists():
             found = compare_results(self._runner.results(), results)

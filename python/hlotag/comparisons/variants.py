@@ -30,6 +30,7 @@ class Variant:
     Attributes:
         fun: The function; None for that of `compare`.
         args: Its arguments; None for those of `compare`.
+        kwargs: Its keyword arguments; None for those of `compare`.
         rules: Rules in addition to those of the active stage, or the path of their file.
         options: XLA's options, by name, as for `jax.stages.Lowered.compile(compiler_options=...)`.
 
@@ -40,6 +41,7 @@ class Variant:
 
     fun: Callable[..., Any] | None = None
     args: Sequence[Any] | None = None
+    kwargs: Mapping[str, Any] | None = None
     rules: Iterable[Rule] | str | os.PathLike[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 

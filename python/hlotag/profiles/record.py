@@ -19,7 +19,7 @@ import jax
 import jax.stages
 from jax.profiler import StepTraceAnnotation
 
-from hlotag._util.arguments import check_flag, check_no_parameters
+from hlotag._util.arguments import check_flag, check_keywords
 from hlotag._util.progress import step
 from hlotag.audits.audit import Audit, read_audit
 from hlotag.audits.collect import Audited, audit_and_compile
@@ -50,11 +50,11 @@ def profile(
     fun: Callable[..., Any],
     /,
     *args: Any,
-    steps: int | None = None,
+    steps: int = _STEPS,
     by: str | Sequence[str] | None = None,
-    memory: bool | None = None,
+    memory: bool = False,
     limits: Limits | str | os.PathLike[str] | None = None,
-    **kwargs: Any,
+    kwargs: Mapping[str, Any] | None = None,
 ) -> Profile:
     """Finds out how much time the operations with each tag take, forward, backward and recomputed.
 
@@ -69,21 +69,20 @@ def profile(
             and called 2 times to warm up, up to 3 times without the profiler, and `steps` times with it. A function with
             effects, such as one that trains a model in place, has them in each call.
         *args: Its arguments, arrays. Those that it donates are copied for each call.
-        steps: How many calls are traced; 10 by default.
+        steps: How many calls are traced.
         by: What to group by: the key of a tag; `source`, a line of the program; `scope`, or `scope:2` for the first two names of
             a scope; `operation`; or several of them, whose values are combined: `by=("layer", "block")`. By default, each key.
         memory: Whether to find what is in memory at the program's peak, too: a table and a section of the page.
         limits: The most that the device can do, for the rows' shares of it: `"measure"` to measure it for two seconds; a kind of
             device, `"NVIDIA H200"`; a TOML file of limits; or `hlotag.profiles.Limits`. By default, published figures of the
             device, if hlotag has them.
-        **kwargs: The function's keyword arguments. Pass those that are called as an option by position.
+        kwargs: The function's keyword arguments: `hlotag.profile(step, x, kwargs={"training": True})`.
 
     Returns:
         The profile. On a machine with several devices, the mean of those that ran the program.
 
     Raises:
-        ArgumentError: `fun` is something else; `by` names a key that no operation has; or an option is also a parameter of the
-            function.
+        ArgumentError: `fun` is something else, or `by` names a key that no operation has.
         HlotagError: A trace is being made already.
         ParseError: The file of limits is not one, or lacks the device.
         OSError: The file of limits cannot be read.
@@ -97,22 +96,19 @@ def profile(
         >>> sorted({row.value for row in profile.rows if row.key == "layer" and row.seconds})
         ['1']
     """
-    given = {"steps": steps, "by": by, "memory": memory, "limits": limits}
-    check_no_parameters("hlotag.profile", fun, given, "profile functools.partial(f, ...), which holds it")
-    steps = _STEPS if steps is None else steps
     _check_steps(steps)
-    check_flag("memory=", bool(memory) if memory is None else memory)
+    check_flag("memory=", memory)
     if not (callable(fun) or isinstance(fun, jax.stages.Lowered)):
         raise ArgumentError(
             f"hlotag.profile needs a function, a Lowered or a Compiled, not {type(fun).__name__}; "
             "hlotag.read_profile reads a trace"
         )
     found = None if limits is None else resolve_limits(limits, device_kind())
-    return _run(Runner(fun, args, kwargs, by, memory=bool(memory)), by, steps, found)
+    return _run(Runner(fun, args, check_keywords(kwargs), by, memory=memory), by, steps, found)
 
 
-def can_run(fun: Any, args: Sequence[Any]) -> bool:
-    """Whether a program has what it runs on: a function, and arguments that are not only shapes."""
+def can_run(fun: Any, args: Any) -> bool:
+    """Whether a program has what it runs on: a function, and arguments, a pytree, that are not only shapes."""
     return callable(fun) and not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(args))
 
 
