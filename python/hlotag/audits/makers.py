@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
@@ -60,11 +59,11 @@ class Makers:
 
     def __init__(self, module: HloModule, known: Container[str]) -> None:
         self._known = known
+        runs = {called: [i for i in callers if i.opcode in _CALLERS] for called, callers in module.callers.items()}
+        self._callers = {called: callers[0] for called, callers in runs.items() if len(callers) == 1}
+        loops = {called: [i for i in callers if i.opcode == "while"] for called, callers in module.callers.items()}
         # By their bodies and conditions, which have one state.
-        self._loops = {called: i for i in module.instructions() if i.opcode == "while" for called in i.called_ids}
-        runs = [(called, i) for i in module.instructions() if i.opcode in _CALLERS for called in i.called_ids]
-        callers = Counter(called for called, _ in runs)
-        self._callers = {called: i for called, i in runs if callers[called] == 1}
+        self._loops = {called: callers[-1] for called, callers in loops.items() if callers}
         self._found: dict[_Value, Made] = {}
         self._nested = 0
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from hlotag import _core
 from hlotag._util.collection import no_collection
+from hlotag._util.groups import group
 from hlotag.errors import ParseError
 
 
@@ -182,6 +183,11 @@ class HloModule:
                 found[made.id] = made
                 first += len(made.instructions)
         return found
+
+    @cached_property
+    def callers(self) -> dict[int, list[Instruction]]:
+        """By id of a computation, the instructions that call it, once for each call; the branches of one may be equal."""
+        return group((called, i) for i in self.instructions() for called in i.called_ids)
 
     @cached_property
     def fusions(self) -> dict[int, Instruction]:

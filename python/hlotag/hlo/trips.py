@@ -6,7 +6,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from functools import cached_property
 from typing import NamedTuple
 
 from hlotag.hlo import proto
@@ -75,7 +74,7 @@ class Trips:
         if at.opcode in ("add", "subtract") and depth < _MOST_SUMS:
             left, right = [self._term(found._replace(at=each), depth + 1) for each in at.operands]
             return _combine(at.opcode, left, right)
-        loop = None if around else self._callers.get(at.computation.id)
+        loop = None if around else self._caller(at)
         if loop is None or loop.opcode != "while" or at.opcode != "parameter" or element is None:
             return None
         return _Term(0, (loop.name, element))
@@ -105,7 +104,7 @@ class Trips:
     def _argument(self, value: _Value) -> _Value | None:
         """The operand that a parameter stands for, or the initial value of a state that a loop passes on."""
         at, element, around = value
-        caller, outside = (around[-1], around[:-1]) if around else (self._callers.get(at.computation.id), ())
+        caller, outside = (around[-1], around[:-1]) if around else (self._caller(at), ())
         if caller is None:
             return None
         if caller.opcode == "while":
@@ -115,14 +114,10 @@ class Trips:
         is_call = caller.opcode in ("fusion", "call") and number < len(caller.operand_ids)
         return _Value(caller.operands[number], element, outside) if is_call else None
 
-    @cached_property
-    def _callers(self) -> dict[int, Instruction | None]:
-        """By id of a computation, what runs it; None if several instructions do."""
-        found: dict[int, Instruction | None] = {}
-        for instruction in self._module.instructions():
-            for called in instruction.called_ids:
-                found[called] = None if found.get(called, instruction) is not instruction else instruction
-        return found
+    def _caller(self, at: Instruction) -> Instruction | None:
+        """What runs the computation of an instruction; None if several instructions do."""
+        callers = set(self._module.callers.get(at.computation.id, ()))
+        return callers.pop() if len(callers) == 1 else None
 
 
 def _passes_on(root: Instruction, element: int) -> bool:

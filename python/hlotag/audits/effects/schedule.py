@@ -81,7 +81,7 @@ class Schedule:
         self._instructions = {**(inlined or {}), **computed}
         self._ops = group((instruction, op) for op, instructions in computed.items() for instruction in instructions)
         by_name = {instruction.name: instruction for instruction in module.instructions()}
-        self._callers = group((called, i) for i in module.instructions() for called in i.called_ids)
+        self._callers = module.callers
         self._users = group((operand, i) for i in module.instructions() for operand in i.operands)
         self._sequences = module.sequences
         self._positions = {i: position for sequence in self._sequences.values() for position, i in enumerate(sequence)}
