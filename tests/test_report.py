@@ -3,6 +3,7 @@
 
 import math
 import re
+from html import unescape
 from pathlib import Path
 
 import jax
@@ -95,7 +96,7 @@ def test_a_row_opens_with_what_is_in_it(page):
 
 
 def test_drawings_and_tables_say_in_words_what_they_show(page):
-    drawings = re.findall(r"<svg[^>]*>(?:<title)?", page)
+    drawings = re.findall(r"<svg[^>]*>(?:\s*<title)?", page)
     assert drawings and all('aria-hidden="true"' in each or ('role="img"' in each and "<title" in each) for each in drawings)
     tables, columns = re.findall(r"<table[^>]*>(?:<caption)?", page), re.findall(r"<th[ >][^>]*", page)
     assert tables and all("<caption" in each for each in tables) and all('scope="col"' in each for each in columns)
@@ -126,7 +127,8 @@ def test_each_row_is_a_point_under_the_limits(page):
     (drawn,) = re.findall(r'<section id="roofline">.*?</section>', page, re.DOTALL)
     assert len(re.findall("<circle", drawn)) >= LAYERS and "a device" in drawn
     heights = [float(y) for y in re.findall(r'<circle class="forward" cx="[\d.]+" cy="([\d.]+)"', drawn)]
-    (level,) = {float(y) for y in re.findall(r'class="limit" x1="[\d.]+" x2="[\d.]+" y1="([\d.]+)"', drawn)}
+    lines = re.findall(r'class="limit"[^>]* y1="([\d.]+)" y2="([\d.]+)"', drawn)
+    (level,) = {float(begin) for begin, end in lines if begin == end}
     assert min(heights) > level  # Nothing is faster than the device.
 
 
@@ -200,7 +202,7 @@ def test_an_index_says_why_a_program_was_compiled_again(block, tmp_path):
     index = (tmp_path / "run" / "index.html").read_text()
     rows = re.findall(r'<a href="([^"]+)"><code>(jit__lambda\w*)</code></a>', index)
     assert {name for _, name in rows} == {"jit__lambda", "jit__lambda_2"}
-    assert "x: f32[16,64], before f32[8,64]" in index and "weights[&#x27;w&#x27;]: f32[64,64]" in index
+    assert "x: f32[16,64], before f32[8,64]" in index and "weights['w']: f32[64,64]" in unescape(index)
     assert ("<th" in index and ">runs</th>" in index) is (block is hlotag.profiling)
     for file, name in rows:
         assert "layer=1" in (tmp_path / "run" / file).read_text()

@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hlotag._text import count, list_some, rate_in_words
-from hlotag.reports import breakdown, timeline
+from hlotag.reports import timeline
+from hlotag.reports.shapes import COLOURS, Circle, Drawing, Label, Line, Rect
 from hlotag.reports.timeline import Slice
 from hlotag.results.times import Rates, in_words
 
@@ -22,34 +22,32 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT, _MARGIN = 900, 320, 50
 # Limit of labelled rows, and of the slices of a track.
 _ROWS, _SLICES = 12, 1500
-_LANE = 16  # the height of a track
+_LANE, _PITCH = 16, 20  # the height of a track, and from one to the next
 _LABEL = 150  # the width of a track's name
 
 
-def draw_roofline(profile: Profile, key: str) -> Iterator[str]:
-    """The rows of a key by flops for each byte, and flops a second, on logarithmic axes, under the device's limits."""
+def draw_roofline(profile: Profile, key: str) -> Drawing | None:
+    """The rows of a key by flops for each byte, and flops a second, on logarithmic axes, under the device's limits.
+
+    None if no row has both.
+    """
     points = [(value, each) for value, each in profile.rates(key).items() if each.flops_per_second and each.bytes_per_second]
     if not points:
-        return
+        return None
     axes = _Axes(profile, [each for _, each in points])
-    limits = profile.limits
-    known = f" The lines are the limits of {escape(limits.name)}." if limits else " The device's limits are unknown."
-    yield '<section id="roofline"><h2>Roofline</h2>'
-    yield f"<p>Flops a second by flops for each byte, by {escape(key)}.{known}</p>"
-    shown = sorted(points, key=lambda point: -point[1].flops_per_second)
-    fastest = list_some([f"{value or f'without {key}'} with {_in_words(each)}" for value, each in shown])
-    yield breakdown.chart("Roofline", f"The fastest of {count(len(shown), 'value')}: {fastest}.", (_WIDTH, _HEIGHT))
-    yield from axes.grid()
-    if limits:
-        yield from axes.limits(limits.bandwidth, dict(limits.flops))
-    for number, (value, each) in enumerate(shown):
+    shown = sorted(((value or f"without {key}", each) for value, each in points), key=lambda point: -point[1].flops_per_second)
+    fastest = list_some([f"{name} with {_in_words(each)}" for name, each in shown])
+    lines, labels = axes.draw_grid()
+    if limits := profile.limits:
+        more, names = axes.draw_limits(limits.bandwidth, dict(limits.flops))
+        lines, labels = [*lines, *more], [*labels, *names]
+    circles = []
+    for name, each in shown:
         x, y = axes.x(each.flops_per_second / each.bytes_per_second), axes.y(each.flops_per_second)
-        name = value or f"without {key}"
-        hint = escape(f"{name}: {_in_words(each)}")
-        yield f'<circle class="forward" cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{hint}</title></circle>'
-        if number < _ROWS:
-            yield f'<text x="{x + 7:.1f}" y="{y + 4:.1f}">{escape(name[:24])}</text>'
-    yield "</svg></section>"
+        circles.append(Circle(x, y, f"{name}: {_in_words(each)}"))
+    labels += [Label(name[:24], at.x + 7, at.y + 4) for (name, _), at in zip(shown[:_ROWS], circles, strict=False)]
+    answer = f"The fastest of {count(len(shown), 'value')}: {fastest}."
+    return Drawing("Roofline", answer, _WIDTH, _HEIGHT, lines=lines, circles=circles, labels=labels)
 
 
 def _in_words(rates: Rates) -> str:
@@ -79,55 +77,81 @@ class _Axes:
         low, high = self._y
         return _HEIGHT - 30 - (math.log10(speed) - low) / (high - low) * (_HEIGHT - 50)
 
-    def grid(self) -> Iterator[str]:
+    def draw_grid(self) -> tuple[list[Line], list[Label]]:
         """A line for each power of ten."""
-        for power in range(self._x[0], self._x[1] + 1):
-            x = self.x(10.0**power)
-            yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="20" y2="{_HEIGHT - 30}"/>'
-            yield f'<text class="tick" x="{x:.1f}" y="{_HEIGHT - 12}">{10.0**power:g}</text>'
-        for power in range(self._y[0], self._y[1] + 1):
-            y = self.y(10.0**power)
-            yield f'<line class="grid" x1="{_MARGIN}" x2="{_WIDTH - _MARGIN}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            yield f'<text class="tick" x="4" y="{y + 4:.1f}">{rate_in_words(10.0**power)}</text>'
+        lines, labels = [], []
+        for speed in (10.0**power for power in range(self._x[0], self._x[1] + 1)):
+            x = self.x(speed)
+            lines.append(Line("grid", x, 20, x, _HEIGHT - 30))
+            labels.append(Label(f"{speed:g}", x, _HEIGHT - 12, "tick"))
+        for speed in (10.0**power for power in range(self._y[0], self._y[1] + 1)):
+            y = self.y(speed)
+            lines.append(Line("grid", _MARGIN, y, _WIDTH - _MARGIN, y))
+            labels.append(Label(rate_in_words(speed), 4, y + 4, "tick"))
+        return lines, labels
 
-    def limits(self, bandwidth: float, flops: dict[str, float]) -> Iterator[str]:
+    def draw_limits(self, bandwidth: float, flops: dict[str, float]) -> tuple[list[Line], list[Label]]:
         """The slope of the bandwidth, and a level for each type."""
         top = max(flops.values())
         left, right = 10.0 ** self._x[0], 10.0 ** self._x[1]
         start = max(left, 10.0 ** self._y[0] / bandwidth)
-        yield (
-            f'<line class="limit" x1="{self.x(start):.1f}" y1="{self.y(start * bandwidth):.1f}" '
-            f'x2="{self.x(top / bandwidth):.1f}" y2="{self.y(top):.1f}"/>'
-        )
+        lines = [Line("limit", self.x(start), self.y(start * bandwidth), self.x(top / bandwidth), self.y(top))]
+        labels = []
         for kind, limit in flops.items():
             y = self.y(limit)
-            yield f'<line class="limit" x1="{self.x(limit / bandwidth):.1f}" x2="{self.x(right):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            yield f'<text class="tick end" x="{_WIDTH - 4}" y="{y - 3:.1f}">{escape(kind)}</text>'
+            lines.append(Line("limit", self.x(limit / bandwidth), y, self.x(right), y))
+            labels.append(Label(kind, _WIDTH - 4, y - 3, "tick end"))
+        return lines, labels
 
 
-def draw_timeline(profile: Profile, key: str | None) -> Iterator[str]:
-    """The events of the step in the middle by length, on the device with most of them: tracks by thread or stream, and by key."""
+class Timeline(NamedTuple):
+    """The events of a step.
+
+    Attributes:
+        step: The number of the step.
+        device: The device.
+        length: The step's length.
+        legend: By class, the value.
+        drawing: The tracks.
+    """
+
+    step: int
+    device: str
+    length: str
+    legend: Mapping[str, str]
+    drawing: Drawing
+
+
+def draw_timeline(profile: Profile, key: str | None) -> Timeline | None:
+    """The events of the step in the middle by length, on the device with most of them: tracks by thread or stream, and by key.
+
+    None if the profile has no steps of a program.
+    """
     if profile.program is None or not profile.timeline:
-        return
+        return None
     device = max(profile.timeline, key=lambda each: len(each.names))
     if not device.steps:
-        return
-    number, (start, end) = sorted(enumerate(device.steps), key=lambda step: step[1][1] - step[1][0])[len(device.steps) // 2]
-    tracks = list(_tracks(profile.program, device, key, (start, end)))
+        return None
+    number, span = sorted(enumerate(device.steps), key=lambda step: step[1][1] - step[1][0])[len(device.steps) // 2]
+    tracks = list(_tracks(profile.program, device, key, span))
     colours = _choose_colours(tracks)
-    yield '<section id="timeline"><h2>Timeline</h2>'
-    yield f"<p>Step {number} of {escape(device.name)}, {in_words((end - start) / 1e9)}{_legend_of(key)}.</p>"
-    yield breakdown.legend({f"c{number}": name for name, number in colours.items()})
-    height = len(tracks) * (_LANE + 4) + 20
-    yield '<div class="scroll">'
-    yield breakdown.chart("Timeline", _answer(tracks, end - start), (_WIDTH + _LABEL, height), "chart wide")
-    for place, (name, slices) in enumerate(tracks):
-        y = place * (_LANE + 4)
-        yield f'<text class="tick" x="0" y="{y + 12}">{escape(name[:24])}</text>'
-        yield from (_draw(each, y, (start, end), colours) for each in slices)
-    yield f'<text class="tick" x="{_LABEL}" y="{height - 4}">0</text>'
-    yield f'<text class="tick end" x="{_WIDTH + _LABEL}" y="{height - 4}">{in_words((end - start) / 1e9)}</text>'
-    yield "</svg></div></section>"
+    length, height = span[1] - span[0], len(tracks) * _PITCH + 20
+    places = [(place * _PITCH, name, slices) for place, (name, slices) in enumerate(tracks)]
+    drawing = Drawing(
+        "Timeline",
+        _answer(tracks, length),
+        _WIDTH + _LABEL,
+        height,
+        "chart wide",
+        rects=[_draw(each, y, span, colours) for y, _, slices in places for each in slices],
+        labels=[
+            *(Label(name[:24], 0, y + 12, "tick") for y, name, _ in places),
+            Label("0", _LABEL, height - 4, "tick"),
+            Label(in_words(length / 1e9), _WIDTH + _LABEL, height - 4, "tick end"),
+        ],
+    )
+    legend = {f"c{number}": name for name, number in colours.items()}
+    return Timeline(number, device.name, in_words(length / 1e9), legend, drawing)
 
 
 def _answer(tracks: Sequence[tuple[str, Sequence[Slice]]], length: float) -> str:
@@ -136,17 +160,12 @@ def _answer(tracks: Sequence[tuple[str, Sequence[Slice]]], length: float) -> str
     return f"How much of the step's {in_words(length / 1e9)} each track has: {list_some(busy, 12)}."
 
 
-def _draw(each: Slice, y: int, span: tuple[float, float], colours: Mapping[str, int]) -> str:
+def _draw(each: Slice, y: int, span: tuple[float, float], colours: Mapping[str, int]) -> Rect:
     """A slice of the step that a span is, at a height."""
     x, width = (_WIDTH * time / (span[1] - span[0]) for time in (each.start - span[0], each.end - each.start))
-    kind = f"c{colours.get(_value(each), breakdown.COLOURS)}" if _is_of_key(each) else "none"
-    hint = escape(f"{each.name}: {in_words((each.end - each.start) / 1e9)}{_about(each)}")
-    place = f'x="{_LABEL + x:.1f}" y="{y}" width="{max(width, 0.3):.1f}" height="{_LANE}"'
-    return f'<rect class="{kind}" {place}><title>{hint}</title></rect>'
-
-
-def _legend_of(key: str | None) -> str:
-    return f", by {escape(key)}" if key else ""
+    kind = f"c{colours.get(_value(each), COLOURS)}" if _is_of_key(each) else "none"
+    hint = f"{each.name}: {in_words((each.end - each.start) / 1e9)}{_about(each)}"
+    return Rect(kind, _LABEL + x, max(width, 0.3), y, _LANE, hint)
 
 
 def _about(each: Slice) -> str:
@@ -185,4 +204,4 @@ def _choose_colours(tracks: Sequence[tuple[str, Sequence[Slice]]]) -> dict[str, 
         for each in slices:
             if _is_of_key(each):
                 times[_value(each)] += int(each.end - each.start)
-    return {value: number for number, (value, _) in enumerate(times.most_common(breakdown.COLOURS))}
+    return {value: number for number, (value, _) in enumerate(times.most_common(COLOURS))}

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from html import escape
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hlotag.reports.breakdown import head_of_table
 from hlotag.reports.comparison_table import effects_in_words
-from hlotag.reports.page import assemble
+from hlotag.reports.page import render
+from hlotag.reports.shapes import BAR, Bar, Rect
 from hlotag.results.compared import MEASURES, TIME, Amount, Difference, Outcome, Trend
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 # Limit of rows of a variant.
 _ROWS = 60
-_BAR = 1000  # the width of the longest bar
 _TITLES = {
     TIME: "Time of a step",
     "flops": "Floating-point operations",
@@ -29,82 +27,59 @@ _TITLES = {
 
 
 def html(found: Comparison) -> str:
-    """Renders the page, without a script. Its content security policy forbids connections."""
-    return assemble(f"{found.base.name}: variants", "\n".join(_body(found)), kind="comparison")
-
-
-def _body(found: Comparison) -> Iterator[str]:
-    yield f"<header><h1>{escape(found.base.name)} and {len(found.outcomes)} more</h1>"
-    yield f'<p id="sentence">{escape(found.sentence)}</p>'
-    if found.rounds:
-        yield f'<p id="facts">{found.rounds} rounds in turns; a change of {found.visible:.0%} was looked for</p>'
-    yield "</header>"
-    yield from _variants(found)
-    for measure in MEASURES:
-        yield from _bars(found, measure)
-    for outcome in found.outcomes:
-        yield from _rows(outcome)
-    yield "<footer>" + "".join(f"<p>{escape(note)}</p>" for note in found.notes) + "</footer>"
-
-
-def _variants(found: Comparison) -> Iterator[str]:
-    yield '<section id="variants"><h2>Variants</h2><div class="scroll">'
-    columns = ("variant", "verdict", "results", "effects of tags", "worse")
-    yield f"{head_of_table('Variants', ((title, '') for title in columns))}<tbody>"
-    for each in (found.base, *found.outcomes):
-        verdict = "compared with" if each is found.base else each.verdict
-        cells = (verdict, each.error or each.results, effects_in_words(each), "; ".join(each.problems))
-        yield f"<tr><td><code>{escape(each.name)}</code></td>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-    yield "</tbody></table></div></section>"
-
-
-def _bars(found: Comparison, measure: str) -> Iterator[str]:
-    """A bar for each variant that has the measure."""
-    amounts = [(each.name, amount) for each in found.outcomes if (amount := each.program.amount(measure))]
-    longest = max((max(amount.before, amount.now) for _, amount in amounts), default=0.0)
-    if not longest:
-        return
-    yield f'<section><h2>{_TITLES[measure]}</h2><ul class="bars">'
-    first = amounts[0][1]
-    yield _bar(found.base.name, first.before, first.in_words(first.before), "", longest)
-    for name, amount in amounts:
-        yield _bar(
-            name,
-            amount.now,
-            amount.in_words(amount.now),
-            amount.change if amount.trend != Trend.SAME or amount.margin else "=",
-            longest,
-        )
-    yield "</ul></section>"
-
-
-def _bar(name: str, amount: float, words: str, change: str, longest: float) -> str:
-    rect = f'<rect class="forward" x="0" width="{_BAR * amount / longest:.1f}" height="10"/>'
-    return (
-        f"<li><span><code>{escape(name)}</code></span>"
-        f'<svg viewBox="0 0 {_BAR} 10" preserveAspectRatio="none" role="img"><title>{escape(words)}</title>{rect}</svg>'
-        f'<span class="amount">{escape(words)}</span><span class="share">{escape(change)}</span></li>'
+    """Renders the page, without a script."""
+    return render(
+        "comparison.html",
+        f"{found.base.name}: variants",
+        kind="comparison",
+        found=found,
+        variants=[_describe(each, is_base=each is found.base) for each in (found.base, *found.outcomes)],
+        measures=[(_TITLES[measure], bars) for measure in MEASURES if (bars := _make_bars(found, measure))],
+        differences=[each for outcome in found.outcomes if (each := _list_differences(outcome))],
     )
 
 
-def _rows(outcome: Outcome) -> Iterator[str]:
-    """The rows of a variant that differ or are undecided: each measure before and now."""
+def _describe(outcome: Outcome, *, is_base: bool) -> tuple[str, Sequence[str]]:
+    """The name of a variant, and the cells of its row."""
+    verdict = "compared with" if is_base else outcome.verdict
+    return outcome.name, (verdict, outcome.error or outcome.results, effects_in_words(outcome), "; ".join(outcome.problems))
+
+
+def _make_bars(found: Comparison, measure: str) -> list[Bar]:
+    """A bar for each variant that has the measure; none if all are zero."""
+    amounts = [(each.name, amount) for each in found.outcomes if (amount := each.program.amount(measure))]
+    longest = max((max(amount.before, amount.now) for _, amount in amounts), default=0.0)
+    if not longest:
+        return []
+    first = amounts[0][1]
+    bars = [_make_bar(found.base.name, first.before, first.in_words(first.before), "", longest)]
+    for name, amount in amounts:
+        change = amount.change if amount.trend != Trend.SAME or amount.margin else "="
+        bars.append(_make_bar(name, amount.now, amount.in_words(amount.now), change, longest))
+    return bars
+
+
+def _make_bar(name: str, amount: float, words: str, change: str, longest: float) -> Bar:
+    return Bar(name, words, [Rect("forward", 0, BAR * amount / longest)], words, change, value=name)
+
+
+def _list_differences(outcome: Outcome) -> tuple[str, list[tuple[str, str]], list[tuple[str, list[str]]], int] | None:
+    """The rows of a variant that differ or are undecided; None if there is none.
+
+    Returns its name; the columns of measures with their classes; the rows, each with its name and cells; and how many more there
+    are.
+    """
     rows = [row for row in outcome.rows if row.has(Trend.MORE, Trend.LESS, Trend.UNDECIDED)]
     if not rows:
-        return
+        return None
     measures = [m for m in MEASURES if any((amount := row.amount(m)) and (amount.before or amount.now) for row in rows)]
-    yield f'<section><h2>{escape(outcome.name)}</h2><div class="scroll">'
-    columns = [("row", ""), *((measure, "number") for measure in measures)]
-    yield f"{head_of_table(f'Rows of {outcome.name} that differ', columns)}<tbody>"
-    for row in rows[:_ROWS]:
-        yield f"<tr><td><code>{escape(row.name)}</code></td>{''.join(_cell(row, measure) for measure in measures)}</tr>"
-    yield "</tbody></table></div>"
-    yield f"<p>{len(rows) - _ROWS} more rows are in the JSON.</p></section>" if len(rows) > _ROWS else "</section>"
+    cells = [(row.name, [_cell(row, measure) for measure in measures]) for row in rows[:_ROWS]]
+    return outcome.name, [(measure, "number") for measure in measures], cells, len(rows) - _ROWS
 
 
 def _cell(row: Difference, measure: str) -> str:
     amount = row.amount(measure)
-    return f'<td class="number">{escape(_in_words(amount)) if amount else ""}</td>'
+    return _in_words(amount) if amount else ""
 
 
 def _in_words(amount: Amount) -> str:

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from html import escape
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from hlotag._text import count
 from hlotag._util.files import write_atomically
 from hlotag.reports import audit_json
-from hlotag.reports.breakdown import head_of_table
-from hlotag.reports.page import assemble
+from hlotag.reports.page import render
 from hlotag.results.tags import TagState
 
 if TYPE_CHECKING:
@@ -36,7 +33,7 @@ def write_index(folder: Path, entries: Sequence[Entry], write_page: Callable[[En
         audit = entry.compilation.audit
         write_page(entry, folder / f"{_file_of(audit)}.html")
         write_atomically(folder / f"{_file_of(audit)}.json", audit_json.dumps(audit), private=False)
-    write_atomically(folder / "index.html", assemble("Programs of a run", "\n".join(_body(entries)), kind="index"), private=False)
+    write_atomically(folder / "index.html", _render(entries), private=False)
 
 
 def _file_of(audit: Audit) -> str:
@@ -44,32 +41,42 @@ def _file_of(audit: Audit) -> str:
     return _NO_FILE.sub("_", audit.name)
 
 
-def _body(entries: Sequence[Entry]) -> Iterator[str]:
-    seconds = sum(entry.compilation.seconds for entry in entries)
-    again = sum(bool(entry.compilation.why) for entry in entries)
-    yield f'<header><h1>Programs of a run</h1><p id="sentence">{count(len(entries), "program")} compiled in {seconds:.1f} s'
-    yield f", {again} of them under a name that was compiled before.</p></header>" if again else ".</p></header>"
+class Line(NamedTuple):
+    """The row of a program: `numbers` are its times and runs, `needing` how many of its tags need attention."""
+
+    file: str
+    name: str
+    numbers: Sequence[str]
+    needing: int
+    states: str
+    why: str
+    arguments: Sequence[str]
+
+
+def _render(entries: Sequence[Entry]) -> str:
     has_runs = any(entry.runs is not None for entry in entries)
-    columns = [("program", ""), ("compiled", "number"), *([("runs", "number"), ("ran", "number")] if has_runs else [])]
-    columns += [("instructions", "number"), ("tags", ""), ("why again", ""), ("arguments", "")]
-    yield f'<section><div class="scroll">{head_of_table("Programs", columns)}<tbody>'
-    for entry in entries:
-        yield _row(entry, has_runs=has_runs)
-    yield "</tbody></table></div><p>Programs are compiled anew in the block, so JAX's cache on disk does not count.</p></section>"
+    numbers = ("compiled", *(("runs", "ran") if has_runs else ()), "instructions")
+    return render(
+        "index.html",
+        "Programs of a run",
+        kind="index",
+        seconds=sum(entry.compilation.seconds for entry in entries),
+        again=sum(bool(entry.compilation.why) for entry in entries),
+        columns=[("program", ""), *((name, "number") for name in numbers), ("tags", ""), ("why again", ""), ("arguments", "")],
+        entries=[_describe(entry, has_runs=has_runs) for entry in entries],
+    )
 
 
-def _row(entry: Entry, *, has_runs: bool) -> str:
+def _describe(entry: Entry, *, has_runs: bool) -> Line:
     made = entry.compilation
     audit = made.audit
-    states = ", ".join(f"{audit.counts[state]} {state}" for state in TagState if audit.counts[state])
-    needing = sum(tag.needs_attention for tag in audit.tags)
-    tags = f'<span class="state lost">{needing} need attention</span>: {states}' if needing else states
     ran = ("", "") if entry.runs is None else (str(entry.runs), f"{entry.seconds or 0.0:.3g} s")
-    arguments = f"<details><summary>{len(made.arguments)}</summary>{'<br>'.join(map(escape, made.arguments))}</details>"
-    cells = [f'<td><a href="{escape(_file_of(audit))}.html"><code>{escape(audit.name)}</code></a></td>']
-    cells += [
-        f'<td class="number">{text}</td>'
-        for text in (f"{made.seconds:.2f} s", *(ran if has_runs else ()), str(audit.instruction_count))
-    ]
-    cells += [f"<td>{tags}</td>", f'<td class="wide">{escape(made.why)}</td>', f"<td>{arguments}</td>"]
-    return f"<tr>{''.join(cells)}</tr>"
+    return Line(
+        _file_of(audit),
+        audit.name,
+        (f"{made.seconds:.2f} s", *(ran if has_runs else ()), str(audit.instruction_count)),
+        sum(tag.needs_attention for tag in audit.tags),
+        ", ".join(f"{audit.counts[state]} {state}" for state in TagState if audit.counts[state]),
+        made.why,
+        made.arguments,
+    )

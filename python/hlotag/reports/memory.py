@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -15,6 +14,7 @@ from rich.text import Text
 from hlotag._text import in_bytes, list_some, printable
 from hlotag.reports import breakdown
 from hlotag.reports.audit_table import WIDE, fit_rows
+from hlotag.reports.shapes import COLOURS, Area, Bars, Drawing, Label, Line
 from hlotag.results.breakdown import Breakdown, break_down
 from hlotag.results.buffers import ADDED, MEANINGS, UNUSED, Life, Memory
 from hlotag.results.grouping import Grouping, make_reader, read_values, title_of
@@ -22,8 +22,8 @@ from hlotag.results.grouping import Grouping, make_reader, read_values, title_of
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit
 
-# Limits of listed buffers, and of what would help.
-_BUFFERS, _HELPS = 10, 5
+# Limit of listed buffers.
+_BUFFERS = 10
 _WIDTH, _HEIGHT, _STEPS = 900, 220, 450  # of a drawing, and how many columns it has
 
 
@@ -80,55 +80,70 @@ def _largest(audit: Audit, memory: Memory, width: int) -> Table:
     return fit_rows(limits, rows, width, numbers={"bytes"})
 
 
-def html(audit: Audit, by: Sequence[Grouping], opens: breakdown.Opens = ()) -> Iterator[str]:
-    """The section of a page; `opens` is as for `breakdown.bars`."""
-    if audit.memory is None:
-        return
-    yield f'<section id="memory"><h2>Memory</h2><p>{escape(sentence(audit.memory))}</p>'
-    yield from _over_schedule(audit, audit.memory, by[0])
-    yield from what_helps([str(each) for each in audit.savings])
-    for found, values in _break_down(audit, audit.memory, by):
-        yield f"<h3>At the peak, by {escape(found.title)}</h3>"
+class Section(NamedTuple):
+    """The section of a page.
+
+    Attributes:
+        sentence: The result.
+        fixed: The size of what is in memory all the time.
+        over_schedule: The temporary values over the schedule, and the peak; None if that is unknown.
+        legend: That of the drawing: by class, the row.
+        helps: What would help, with the numbers that say so.
+        at_peak: What is in memory at the peak, by each grouping.
+    """
+
+    sentence: str
+    fixed: str
+    over_schedule: Drawing | None
+    legend: Mapping[str, str]
+    helps: Sequence[str]
+    at_peak: Sequence[Bars]
+
+
+def make_section(audit: Audit, by: Sequence[Grouping], opens: breakdown.Opens = ()) -> Section | None:
+    """Makes the section of a page; None if the audit has no memory. `opens` is as for `breakdown.make_bars`."""
+    memory = audit.memory
+    if memory is None:
+        return None
+    at_peak = []
+    for found, values in _break_down(audit, memory, by):
         notes = {value: f"{count} value{'s' if count > 1 else ''}" for value, count in values.items()}
-        yield from breakdown.bars(found, _in_words, MEANINGS, notes, opens=opens)
-    yield "</section>"
+        at_peak.append(breakdown.make_bars(found, _in_words, MEANINGS, notes, opens=opens))
+    fixed = memory.bytes - sum(b.bytes for b in memory.buffers if b.op >= 0 or b.kind in (ADDED, UNUSED))
+    drawing, legend = _draw_schedule(audit, memory, by[0]) if memory.lives else (None, {})
+    return Section(sentence(memory), in_bytes(fixed), drawing, legend, [str(each) for each in audit.savings], at_peak)
 
 
-def what_helps(lines: Sequence[str]) -> Iterator[str]:
-    """A list of what would help, with the numbers that say so."""
-    if lines:
-        items = "".join(f"<li>{escape(line)}.</li>" for line in lines[:_HELPS])
-        yield f'<h3>What would help</h3><ul class="helps">{items}</ul>'
-
-
-def _over_schedule(audit: Audit, memory: Memory, by: Grouping) -> Iterator[str]:
-    """A drawing of the temporary values over the schedule, those of the largest rows apart, with the peak."""
-    if not memory.lives:
-        return
+def _draw_schedule(audit: Audit, memory: Memory, by: Grouping) -> tuple[Drawing, dict[str, str]]:
+    """A drawing of the temporary values over the schedule, those of the largest rows apart, with the peak; and its legend."""
     read = make_reader(by, read_values(audit), audit.name)
     rows = [(read(audit.ops[b.op], b.scope) or f"without {title_of(by)}") if b.op >= 0 else ADDED for b, _, _ in memory.lives]
     weights = Counter[str]()
     for name, life in zip(rows, memory.lives, strict=True):
         weights[name] += life.buffer.bytes * (life.end - life.start + 1)
-    named = [name for name, _ in weights.most_common(breakdown.COLOURS)]
+    named = [name for name, _ in weights.most_common(COLOURS)]
     places = {name: number for number, name in enumerate(named)}
     last = max(life.end for life in memory.lives) + 1
     series = _thin(_stack(memory.lives, [places.get(name, len(named)) for name in rows], len(named) + 1), last)
     most = max(map(sum, series.values()), default=0)
-    fixed = memory.bytes - sum(b.bytes for b in memory.buffers if b.op >= 0 or b.kind in (ADDED, UNUSED))
-    yield f"<p>Temporary values over the schedule, on top of {escape(in_bytes(fixed))} of arguments, outputs and constants. "
-    yield "The line is the peak. Values below a thousandth of the memory are left out.</p>"
     names = [*named, *(["others"] if len(weights) > len(named) else [])]
-    yield breakdown.legend({f"c{number}": name for number, name in enumerate(names)})
     sizes = series[max((at for at in series if at <= memory.peak_at), default=min(series))]
     at_peak = Counter({name: sizes[number] for number, name in enumerate(names)})
-    yield breakdown.chart("Memory over the schedule", _answer(memory, last, at_peak), (_WIDTH, _HEIGHT + 16))
-    for number, name in enumerate(names):
-        yield f'<path class="c{number}" d="{_area(series, number, last, most)}"><title>{escape(name)}</title></path>'
     x = _WIDTH * memory.peak_at / last
-    yield f'<line class="peak" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{_HEIGHT}"><title>{escape(memory.peak)}</title></line>'
-    yield f'<text class="tick" x="2" y="12">{escape(in_bytes(most))}</text><text class="tick" x="2" y="{_HEIGHT + 13}">0</text>'
-    yield f'<text class="tick end" x="{_WIDTH - 2}" y="{_HEIGHT + 13}">{last}</text></svg>'
+    drawing = Drawing(
+        "Memory over the schedule",
+        _answer(memory, last, at_peak),
+        _WIDTH,
+        _HEIGHT + 16,
+        areas=[Area(f"c{number}", _area(series, number, last, most), name) for number, name in enumerate(names)],
+        lines=[Line("peak", x, 0, x, _HEIGHT, memory.peak)],
+        labels=[
+            Label(in_bytes(most), 2, 12, "tick"),
+            Label("0", 2, _HEIGHT + 13, "tick"),
+            Label(str(last), _WIDTH - 2, _HEIGHT + 13, "tick end"),
+        ],
+    )
+    return drawing, {f"c{number}": name for number, name in enumerate(names)}
 
 
 def _answer(memory: Memory, last: int, at_peak: Counter[str]) -> str:
