@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protobuf messages with a few known fields. Unknown fields survive parsing and serializing."""
+"""Protobuf messages with a few known fields."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SCALARS = {"string": _Field.TYPE_STRING, "int32": _Field.TYPE_INT32, "int64": _
 def classes(messages: Mapping[str, Mapping[str, tuple[int, str]]]) -> dict[str, Any]:
     """Makes the classes of messages from the number and type of each field.
 
-    A type is a message, "string", "bytes", "int32" or "int64", with `[]` at the end for repeated fields; or "map", from text to
-    text. Keep all classes: protobuf creates the class of a nested message when one is first read, and holds no reference to it.
-    If the collector frees the class while another thread reads a message, the process crashes.
+    A type is a message, "string", "bytes", "int32" or "int64", with `[]` at the end for repeated fields. Keep all classes:
+    protobuf creates the class of a nested message when one is first read, and holds no reference to it. If the collector frees
+    the class while another thread reads a message, the process crashes.
     """
     file = descriptor_pb2.FileDescriptorProto(name="hlotag.proto", package="hlotag", syntax="proto3")
     for name, fields in messages.items():
@@ -27,17 +27,10 @@ def classes(messages: Mapping[str, Mapping[str, tuple[int, str]]]) -> dict[str, 
     # Not the default pool, in which other packages may have registered XLA's messages.
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    names = [*messages, *(f"{name}.MapEntry" for name, fields in messages.items() if "map" in {t for _, t in fields.values()})]
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"hlotag.{name}")) for name in names}
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"hlotag.{name}")) for name in messages}
 
 
 def _add_field(message: Any, name: str, number: int, type_name: str) -> None:
-    if type_name == "map":
-        entry = message.nested_type.add(name="MapEntry")
-        entry.options.map_entry = True
-        for number_in_entry, half in enumerate(("key", "value"), start=1):
-            _add_field(entry, half, number_in_entry, "string")
-        type_name = f"{message.name}.MapEntry[]"
     base = type_name.removesuffix("[]")
     field = message.field.add(
         name=name, number=number, label=_Field.LABEL_REPEATED if base != type_name else _Field.LABEL_OPTIONAL

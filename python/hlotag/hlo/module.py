@@ -72,7 +72,7 @@ class Instruction:
     def proto(self) -> Any:
         """The fields that few instructions have, as an `HloInstructionProto`; read when it is first asked for."""
         if self._proto is None:
-            self._proto = _proto().read_instruction(self.computation.module.parsed.message(self.number))
+            self._proto = _proto().read("HloInstructionProto", self.computation.module.parsed.message(self.number))
         return self._proto
 
     @property
@@ -165,7 +165,7 @@ class HloModule:
     @cached_property
     def proto(self) -> Any:
         """The fields beside the computations, as an `HloModuleProto`."""
-        return _proto().read(self.parsed.header())
+        return _proto().read("HloModuleProto", self.parsed.header())
 
     @cached_property
     def places(self) -> _core.Places:

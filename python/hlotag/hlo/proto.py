@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HLO modules as protobuf messages with the fields that hlotag uses.
+"""The fields of XLA's messages that few instructions have, by protobuf. What all have is read in C++.
 
-Field numbers are those of XLA's `hlo.proto` and `xla_data.proto`, which are stable. All other fields stay in a message as unknown
-fields, and are written back unchanged.
+Field numbers are those of XLA's `hlo.proto` and `xla_data.proto`, which are stable.
 """
 
 from __future__ import annotations
@@ -16,16 +15,6 @@ from hlotag.errors import ParseError
 
 _CLASSES = protobuf.classes(
     {
-        "FrontendAttributes": {"map": (1, "map")},
-        "MetadataPayload": {"text": (1, "string"), "index": (2, "int64")},
-        "OpMetadata": {
-            "op_type": (1, "string"),
-            "op_name": (2, "string"),
-            "source_file": (3, "string"),
-            "source_line": (4, "int32"),
-            "stack_frame_id": (15, "int32"),
-            "metadata_payload": (20, "MetadataPayload"),
-        },
         "LayoutProto": {"memory_space": (8, "int64")},
         "ShapeProto": {
             "element_type": (2, "int32"),
@@ -56,82 +45,35 @@ _CLASSES = protobuf.classes(
         "MeshAxesReplicaGroupList": {"mesh": (1, "Mesh"), "axes": (2, "AxisRef[]")},
         "PrecisionConfig": {"operand_precision": (1, "int32[]"), "algorithm": (2, "int32")},
         "HloInstructionProto": {
-            "name": (1, "string"),
-            "opcode": (2, "string"),
             "shape": (3, "ShapeProto"),
-            "metadata": (7, "OpMetadata"),
-            "dimensions": (14, "int64[]"),
             "literal": (8, "bytes"),  # A `LiteralProto`, which may be large: read on demand.
             "parameter_number": (9, "int64"),
-            "fusion_kind": (11, "string"),
             "tuple_index": (13, "int64"),
+            "dimensions": (14, "int64[]"),
             "custom_call_target": (28, "string"),
-            "id": (35, "int64"),
-            "operand_ids": (36, "int64[]"),
             "backend_config": (43, "bytes"),
-            "called_computation_ids": (38, "int64[]"),
-            "comparison_direction": (63, "string"),
             "replica_groups": (49, "ReplicaGroup[]"),
             "precision_config": (51, "PrecisionConfig"),
             "source_target_pairs": (52, "SourceTarget[]"),
-            "frontend_attributes": (68, "FrontendAttributes"),
+            "comparison_direction": (63, "string"),
             "collective_device_list": (87, "CollectiveDeviceList"),
             "iota_groups": (92, "IotaReplicaGroupList"),
             "mesh_groups": (93, "MeshAxesReplicaGroupList"),
         },
-        "HloComputationProto": {
-            "name": (1, "string"),
-            "instructions": (2, "HloInstructionProto[]"),
-            "id": (5, "int64"),
-            "root_id": (6, "int64"),
-            "execution_thread": (8, "string"),
-        },
         "InstructionSequence": {"instruction_ids": (1, "int64[]")},
         "Sequence": {"computation_id": (1, "int64"), "sequence": (2, "InstructionSequence")},
         "HloScheduleProto": {"sequences": (1, "Sequence[]")},
-        "FileLocation": {
-            "file_name_id": (1, "int32"),
-            "function_name_id": (2, "int32"),
-            "line": (3, "int32"),
-            "column": (4, "int32"),
-        },
-        "StackFrame": {"file_location_id": (1, "int32"), "parent_frame_id": (2, "int32")},
-        "StackFrameIndexProto": {
-            "file_names": (1, "string[]"),
-            "function_names": (2, "string[]"),
-            "file_locations": (3, "FileLocation[]"),
-            "stack_frames": (4, "StackFrame[]"),
-        },
         "ComputationDevice": {"replica_device_ids": (1, "int64[]")},
         "DeviceAssignment": {"computation_devices": (3, "ComputationDevice[]")},
-        "HloModuleProto": {
-            "name": (1, "string"),
-            "computations": (3, "HloComputationProto[]"),
-            "entry_computation_id": (6, "int64"),
-            "schedule": (7, "HloScheduleProto"),
-            "device_assignment": (15, "DeviceAssignment"),
-            "stack_frame_index": (17, "StackFrameIndexProto"),
-            "frontend_attributes": (19, "FrontendAttributes"),
-            "metadata_payloads": (22, "string[]"),
-        },
+        "HloModuleProto": {"schedule": (7, "HloScheduleProto"), "device_assignment": (15, "DeviceAssignment")},
         "HloProto": {"hlo_module": (1, "bytes")},
     }
 )
 _LONGEST_SCALAR = 256  # bytes of the literal of a scalar, layout included
-HloModuleProto = _CLASSES["HloModuleProto"]
 
 
-def read(data: bytes) -> Any:
-    """The `HloModuleProto` in `data`. Raises ParseError if there is none."""
-    return _read("HloModuleProto", data)
-
-
-def read_instruction(data: bytes) -> Any:
-    """The `HloInstructionProto` in `data`. Raises ParseError if there is none."""
-    return _read("HloInstructionProto", data)
-
-
-def _read(message: str, data: bytes) -> Any:
+def read(message: str, data: bytes) -> Any:
+    """The message in `data`, such as an "HloInstructionProto". Raises ParseError if there is none."""
     try:
         return _CLASSES[message].FromString(data)
     except DecodeError:
