@@ -12,7 +12,7 @@ import lit.formats
 config.name = "hlotag"
 # lit's own shell: no bash needed, and `not` is built in.
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir", ".py"]
+config.suffixes = [".mlir", ".hlo", ".py"]
 config.excludes = ["lit.cfg.py", "Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(os.path.dirname(config.test_source_root), "build", "lit")
@@ -60,6 +60,7 @@ config.substitutions += [
     # A variable without a leading $ is forgotten at the next CHECK-LABEL, so no test matches by what another one left.
     (r"\bFileCheck\b", f"{quoted(filecheck)} --enable-var-scope"),
     ("%python", quoted(sys.executable)),
+    ("%hlo", f"{quoted(sys.executable)} {quoted(os.path.join(config.test_source_root, 'hlo', 'Inputs', 'hlo.py'))}"),
 ]
 config.environment["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
 # What the tests print must not depend on the machine.
