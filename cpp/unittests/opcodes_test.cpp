@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hlotag/hlo/opcodes.h"
 
-#include "hlo_text.h"
 #include "testing.h"
 
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <utility>
 
 using namespace hlotag::hlo;
-using hlotag::testing::split;
 
 namespace {
+
+std::vector<std::string> wordsOf(const std::string &text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
 
 bool mayBe(std::string_view operation, std::string_view opcode) {
   return hlotag::hlo::mayBe(Kind(operation), Kind(opcode));
@@ -45,7 +50,7 @@ constexpr std::pair<Heavy, const char *> kHeavy[] = {
 };
 
 void checkCosts(Cost cost, const std::string &opcodes) {
-  for (const std::string &opcode : split(opcodes, " "))
+  for (const std::string &opcode : wordsOf(opcodes))
     if (Kind(opcode).cost != cost)
       hlotag::testing::report(__FILE__, __LINE__, opcode + " has another cost");
 }
@@ -62,7 +67,7 @@ std::string rewritesOf(const std::string &operation) {
   Kind from("stablehlo." + operation);
   std::string all;
   for (const auto &[heavy, opcodes] : kHeavy) {
-    std::string opcode = split(opcodes, " ")[0];
+    std::string opcode = wordsOf(opcodes)[0];
     if (heavy != from.heavy && hlotag::hlo::mayBe(from, Kind(opcode)))
       all.append(all.empty() ? "" : " ").append(opcode);
   }
@@ -107,7 +112,7 @@ TEST(opcodes_have_a_cost) {
                            "reshape reverse slice transpose");
   checkCosts(Cost::Pointwise, "add bitcast-convert convert tanh slice-done");
   for (const auto &[heavy, opcodes] : kHeavy)
-    for (const std::string &opcode : split(opcodes, " ")) {
+    for (const std::string &opcode : wordsOf(opcodes)) {
       CHECK(Kind(opcode).heavy == heavy);
       CHECK(Kind(opcode).cost == Cost::Heavy);
       CHECK_EQ(Kind(opcode).isHeavy(), opcode != "custom-call");
