@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs tests under the address and undefined-behaviour sanitizers, with the tools of an environment in PATH:
-#   sanitize.sh short    C++ unit tests, lit tests of passes, and the Python tests of pipelines, files and fuzzed input
+#   sanitize.sh short    C++ unit tests, lit tests of passes and of HLO, and the Python tests of pipelines, files and fuzzed input
 #   sanitize.sh          the unit tests, and all lit and Python tests but those that start many processes
 # Python itself is not instrumented, so the sanitizers are loaded first; of the leaks at exit, of which Python and jaxlib have
 # many, those count in which hlotag's code takes part.
@@ -28,7 +28,7 @@ if [[ $used != "$site"/* ]]; then
   exit 1
 fi
 
-lit=(lit_tests/passes)
+lit=(lit_tests/passes lit_tests/hlo)
 tests=(tests/test_pipeline.py tests/test_fuzz.py tests/test_python_passes.py)
 if [[ ${1:-} != short ]]; then
   lit=(lit_tests)

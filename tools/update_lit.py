@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the expectations of lit tests anew, after a wanted change of what passes print.
 
-    python tools/update_lit.py [--check] lit_tests/passes/*.mlir
+    python tools/update_lit.py [--check] lit_tests/passes/*.mlir lit_tests/hlo/*.hlo
 
 Replaces the CHECK lines of a file by all that its first RUN line prints: each function line by line (CHECK-NEXT), with captured
 values, so that a stray tag, a swapped operand or another operation fails. A line is before the operation that it is of, if
-the pass left all operations of the function; else the lines of a function are before it. Leaves out files whose RUN lines
-have several prefixes, or verify diagnostics: these are written by hand. Read the difference before you commit it.
+the pass left all operations of the function; else the lines of a function are before it. In HLO text, a line is before the
+instruction that it begins with. Leaves out files whose RUN lines have several prefixes, or verify diagnostics: these are
+written by hand. Read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ CHECK = re.compile(r"^\s*// CHECK(-[A-Z]+)?:")
 FUNCTION = re.compile(r"^(\s*)func\.func .*?@([\w$.-]+)\(")
 OPERATION = re.compile(r'^\s*(?:%[\w:#, %]+ = )?"?((?:stablehlo|chlo|sdy|func|mhlo|test)\.\w+|call|return)\b')
 VALUE = re.compile(r"%(\w+)")
+INSTRUCTION = re.compile(r"^(\s*)(?:ROOT )?([\w.-]+) = ")
 STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
 # Lines of the file itself, which its CHECK lines move.
 PLACE = re.compile(r'"-":\d+:\d+')
@@ -54,7 +56,8 @@ def printed(path: Path, command: str) -> str:
     """What a command prints of a file."""
     scripts = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "JAX_PLATFORMS": "cpu"}
-    shown = command.replace("%s", str(path)).replace("%S", str(path.parent))
+    hlo = f"{sys.executable} {path.parent}/Inputs/hlo.py"
+    shown = command.replace("%s", str(path)).replace("%S", str(path.parent)).replace("%hlo", hlo)
     return subprocess.run(["bash", "-c", shown], env=environment, check=True, capture_output=True, text=True).stdout
 
 
@@ -156,11 +159,36 @@ def rewrite_section(text: str, shown: str) -> str:
     return "\n".join(result).rstrip("\n") + "\n" * max(1, len(text) - len(text.rstrip("\n")))
 
 
+def rewrite_hlo(text: str, shown: str) -> str:
+    """As `rewrite`, for a file with modules in HLO text."""
+    printed = re.split(r"^(?=HloModule )", shown, flags=re.MULTILINE)[1:]
+    cases = text.split(f"{SPLIT}\n")
+    return f"{SPLIT}\n".join(rewrite_case(case, made.splitlines()) for case, made in zip(cases, printed, strict=True))
+
+
+def rewrite_case(text: str, shown: list[str]) -> str:
+    """A program and its module. Lines that begin with no instruction, such as an error, are at the end."""
+    head, *pending = shown
+    result = []
+    for line in text.rstrip("\n").split("\n"):
+        if CHECK.match(line):
+            continue
+        if line == head:
+            result.append(f"// CHECK-LABEL: {line}")
+        elif (found := INSTRUCTION.match(line)) and pending and pending[0].startswith(f"{found[2]}: "):
+            result.append(f"{found[1]}// CHECK-NEXT: {pending.pop(0)}")
+        result.append(line)
+    result += [f"// CHECK-NEXT: {line}" for line in pending]
+    return "\n".join(result) + "\n" * (len(text) - len(text.rstrip("\n")))
+
+
 def update(path: Path) -> tuple[str, str] | None:
     """The text of a file before and after; None if it is written by hand."""
     text = path.read_text()
     if (command := command_of(text)) is None:
         return None
+    if path.suffix == ".hlo":
+        return text, rewrite_hlo(text, printed(path, command))
     exact = re.sub(rf"\| FileCheck %s(?!.*{IMPLICIT})", f"| FileCheck %s {IMPLICIT}", text)
     return text, rewrite(exact, printed(path, command))
 

@@ -48,7 +48,8 @@ class Operations:
             plain = NUMBER.sub("", numbered)
             self._numbered.setdefault(plain, set()).add(numbered)
             is_own = numbered == plain or NUMBER.findall(numbered) == [str(number)]
-            self.names.append(plain if is_own else f"{plain}.{operation.name.partition('.')[2]}")
+            kind = operation.name.partition(".")[2]
+            self.names.append((plain or kind) if is_own else f"{plain}.{kind}")
 
     def list_names(self, numbers: tuple[int, ...]) -> str:
         """The names of operations. Those of several operations with one name get an index."""
@@ -66,8 +67,9 @@ class Operations:
         def numbered(found: re.Match[str]) -> str:
             if found["other"]:
                 return rf"\001{TOKEN}:{found['other']}\001/"
-            (name,) = self._numbered[found["known"]]
-            return name.replace("\x01", r"\001")
+            names = self._numbered[found["known"]]
+            assert len(names) == 1, f"several operations are named {found['known']}"
+            return min(names).replace("\x01", r"\001")
 
         return re.sub(rf"#(?:(?P<known>{known or '(?!)'})|(?P<other>\d+)/)", numbered, op_name)
 
