@@ -2,9 +2,9 @@
 //
 // What becomes of modules that XLA's parser does not write? Others are in lit_tests/hlo.
 #include "hlo/fields.h"
+#include "hlotag/hlo/edit.h"
 #include "hlotag/hlo/join.h"
 #include "hlotag/hlo/module.h"
-#include "hlotag/hlo/restore.h"
 #include "hlotag/hlo/wire.h"
 #include "hlotag/hlo/work.h"
 
