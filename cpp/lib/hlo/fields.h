@@ -13,8 +13,8 @@ inline constexpr int kName = 1, kInstructions = 2, kId = 5, kRootId = 6, kThread
 }
 namespace instruction { // HloInstructionProto
 inline constexpr int kName = 1, kOpcode = 2, kShape = 3, kMetadata = 7, kParameterNumber = 9,
-                     kTupleIndex = 13, kWindow = 15, kConvolutionDimensions = 16, kChannelId = 26, kTarget = 28,
-                     kDotDimensions = 30, kFftLength = 32, kId = 35, kOperandIds = 36,
+                     kTupleIndex = 13, kWindow = 15, kConvolutionDimensions = 16, kChannelId = 26,
+                     kTarget = 28, kDotDimensions = 30, kFftLength = 32, kId = 35, kOperandIds = 36,
                      kCalledIds = 38, kBackendConfig = 43, kBatchGroups = 58,
                      kFrontendAttributes = 68;
 }
