@@ -154,6 +154,36 @@ def test_a_program_without_tags_is_compiled_as_ever(function, arguments):
     assert records == []
 
 
+quiet = pytest.mark.filterwarnings("ignore:hlotag. XLA for 'cpu' loses:hlotag.TagDroppedWarning")
+PINNED = jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("options", "function"),
+    [
+        ({"out_shardings": PINNED}, tagged_square),
+        ({}, lambda x: jax.device_put(tagged_square(x), PINNED)),
+        ({}, lambda x: (jax.device_put(x, PINNED), tagged_square(x))),
+    ],
+)
+def test_results_stay_in_the_hosts_memory(options, function):
+    def kinds():
+        return jax.tree.map(lambda result: result.sharding.memory_kind, jax.jit(lambda x: function(x), **options)(X))
+
+    without = kinds()
+    with hlotag.stage():
+        assert kinds() == without
+
+
+@quiet
+def test_arguments_stay_in_the_hosts_memory(staged):
+    program = jax.jit(lambda x: tagged_square(jax.device_put(x, jax.sharding.SingleDeviceSharding(jax.devices()[0]))))
+    in_host = jax.device_put(X, PINNED)
+    assert "S(5)" in program.lower(in_host).compile().as_text()
+    np.testing.assert_allclose(program(in_host), X * X)
+
+
 @pytest.mark.parametrize(
     ("keys", "hlo", "name"),
     [

@@ -266,11 +266,8 @@ def _compile_in(stage: Stage, original: Callable, backend: Any, module: ir.Modul
     if platform is None:
         _warn_untransformed(backend)
         return compile_like(module)
-    if not platform.keeps_aliases and _donates(module):
-        _warn_once(
-            "the XLA of this jaxlib loses the donation of arguments when a module is transformed, so in programs that donate "
-            "arguments, tags that XLA's passes drop stay dropped; jax 0.12 has no such limit"
-        )
+    if loss := _what_xla_loses(platform, backend, module):
+        _warn_once(loss)
         return compile_like(module)
     restoration = _Restoration(module, stage, backend, platform)
     with (
@@ -356,12 +353,43 @@ def _warn_once(reason: str) -> None:
         logging.getLogger("hlotag").warning(text)
 
 
+# Platforms where XLA derives the entry's layout of a transformed module from shapes without memory spaces: results in the host's
+# memory would move to the device's. All versions; no upstream issue.
+_LOSE_MEMORIES = ("cpu",)
+
+
+def _what_xla_loses(platform: Platform, backend: Any, module: ir.Module) -> str:
+    """Says what the program would lose if its HLO module were transformed; "" if nothing."""
+    if not platform.keeps_aliases and _donates(module):
+        return (
+            "the XLA of this jaxlib loses the donation of arguments when a module is transformed, so in programs that donate "
+            "arguments, tags that XLA's passes drop stay dropped; jax 0.12 has no such limit"
+        )
+    if backend.platform in _LOSE_MEMORIES and _has_host_memory(module):
+        return (
+            f"XLA for {backend.platform!r} loses the memory kinds of arguments and results when a module is transformed, so in "
+            "programs with one in the host's memory, tags that XLA's passes drop stay dropped"
+        )
+    return ""
+
+
 def _donates(module: ir.Module) -> bool:
     """Whether results may reuse the memory of arguments."""
+    return any(attribute.name in ("tf.aliasing_output", "jax.buffer_donor") for attribute in _attributes_of_main(module))
+
+
+def _has_host_memory(module: ir.Module) -> bool:
+    """Whether an argument or a result is in a memory other than the device's own."""
+    kinds = [attribute.attr.value for attribute in _attributes_of_main(module) if attribute.name == "mhlo.memory_kind"]
+    return any(kind != "device" for kind in kinds)
+
+
+def _attributes_of_main(module: ir.Module) -> Iterator[Any]:
+    """The named attributes of the program's arguments and results."""
     functions: list[Any] = [op for op in module.body.operations if op.operation.name == "func.func"]
     main = next(function for function in functions if function.name.value == "main")
-    names = {"tf.aliasing_output", "jax.buffer_donor"}
-    return any(name in argument for argument in main.arg_attrs for name in names)
+    present = [main.attributes[name] for name in ("arg_attrs", "res_attrs") if name in main.attributes]
+    return (attribute for attributes in present for of_one in attributes for attribute in of_one)
 
 
 def _salt(stage: Stage) -> str:
