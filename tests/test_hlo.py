@@ -49,6 +49,14 @@ def test_what_is_no_module_is_refused():
         HloModule(b"\x0a\xff\xff")
 
 
+@pytest.mark.parametrize(("text", "damaged"), [(b"\x12\x04tanh", b"\x12\x04ta\xffh"), (b"jvp()/tanh", b"jvp()/ta\xffh")])
+def test_text_that_is_not_utf8_is_not_shown(serialized, text, damaged):
+    assert text in serialized
+    module = HloModule(serialized.replace(text, damaged))
+    with pytest.raises(errors.ParseError, match="can't decode byte 0xff"):
+        list(module.instructions())
+
+
 def test_view(serialized):
     module = HloModule(serialized)
     tanh = next(i for i in module.instructions() if i.opcode == "tanh")

@@ -37,7 +37,22 @@ template <class Numbers> nb::tuple toTuple(const Numbers &numbers) {
   return made;
 }
 
-/// Makes what Python asks of all instructions. Equal opcodes and attributes become one object.
+/// What Python asks of every instruction.
+struct InstructionRow {
+  nb::object name, opcode, opName;
+  int64_t id;
+  nb::tuple operandIds, calledIds;
+  nb::dict attributes;
+};
+
+struct ComputationRow {
+  nb::object name, thread;
+  int64_t id;
+  size_t root; // Among the instructions.
+  nb::list instructions;
+};
+
+/// Makes the rows of a module. Equal opcodes and attributes become one object.
 class Rows {
 public:
   explicit Rows(const hlo::Module &module) : module_(module) {}
@@ -45,8 +60,8 @@ public:
   nb::list ofComputations() {
     nb::list rows;
     for (const hlo::Module::Computation &at : module_.computations)
-      rows.append(nb::make_tuple(toText(at.name), at.id, at.root - at.begin, toText(at.thread),
-                                 ofInstructions(at)));
+      rows.append(nb::cast(ComputationRow{toText(at.name), toText(at.thread), at.id,
+                                          at.root - at.begin, ofInstructions(at)}));
     return rows;
   }
 
@@ -58,21 +73,21 @@ private:
     return rows;
   }
 
-  nb::tuple ofInstruction(size_t i) {
+  nb::object ofInstruction(size_t i) {
     const hlo::Module::Instruction &at = module_.instructions[i];
     hlo::Numbers operands, called;
     for (size_t operand : at.operands)
       operands.push_back(module_.instructions[operand].id);
     for (size_t callee : at.called)
       called.push_back(module_.computations[callee].id);
-    return nb::make_tuple(toText(at.name), opcode(i), toText(at.opName), at.id, toTuple(operands),
-                          toTuple(called), attributes(i));
+    return nb::cast(InstructionRow{toText(at.name), opcode(i), toText(at.opName), at.id,
+                                   toTuple(operands), toTuple(called), attributes(i)});
   }
 
   nb::object opcode(size_t i) {
     nb::object &known = opcodes_[module_.instructions[i].opcode];
     if (!known.is_valid())
-      known = nb::steal(PyUnicode_InternFromString(std::string(module_.kind(i).name).c_str()));
+      known = toText(module_.kind(i).name);
     return known;
   }
 
@@ -172,16 +187,27 @@ void python::bindModule(nb::module_ &m) {
             return toTuple(self.module.dimensions(number));
           },
           nb::arg("number"), "Those of an instruction's array.")
-      .def("computations", &computations,
-           "(name, id, place of the root, thread, [(name, opcode, op_name, id, ids of operands, "
-           "ids of "
-           "computations, frontend attributes)]) of each computation.")
+      .def("computations", &computations, "The rows of the computations, callees first.")
       .def("measure", &measureWork,
            "(flops, bytes, both on one scale) of each instruction, in the module's order.")
       .def("program_of", &programOf, nb::arg("numbers"),
            "Takes those instructions whose number is not -1 for operations.")
       .def("with_attributes", &withAttributes, nb::arg("changed"),
            "The module with other frontend attributes on some instructions, by number.");
+  nb::class_<InstructionRow>(m, "InstructionRow", "What every instruction has.")
+      .def_ro("name", &InstructionRow::name)
+      .def_ro("opcode", &InstructionRow::opcode)
+      .def_ro("op_name", &InstructionRow::opName)
+      .def_ro("id", &InstructionRow::id)
+      .def_ro("operand_ids", &InstructionRow::operandIds)
+      .def_ro("called_ids", &InstructionRow::calledIds)
+      .def_ro("attributes", &InstructionRow::attributes);
+  nb::class_<ComputationRow>(m, "ComputationRow", "A computation and its instructions.")
+      .def_ro("name", &ComputationRow::name)
+      .def_ro("thread", &ComputationRow::thread)
+      .def_ro("id", &ComputationRow::id)
+      .def_ro("root", &ComputationRow::root)
+      .def_ro("instructions", &ComputationRow::instructions);
   nb::class_<Places>(m, "Places", "The files and lines of a module's instructions.")
       .def(nb::init<const ReadModule &>(), nb::arg("module"), nb::keep_alive<1, 2>())
       .def("of", &Places::of, nb::arg("number"),

@@ -50,18 +50,16 @@ class Instruction:
         "operand_ids",
     )
 
-    name: str
-    opcode: str
-    op_name: str
-    id: int
-    operand_ids: tuple[int, ...]
-    called_ids: tuple[int, ...]
-    attributes: Mapping[str, str]
-
-    def __init__(self, computation: Computation, number: int, row: _core.Row) -> None:
+    def __init__(self, computation: Computation, number: int, row: _core.InstructionRow) -> None:
         self.computation = computation
         self.number = number
-        self.name, self.opcode, self.op_name, self.id, self.operand_ids, self.called_ids, self.attributes = row
+        self.name = row.name
+        self.opcode = row.opcode
+        self.op_name = row.op_name
+        self.id = row.id
+        self.operand_ids = row.operand_ids
+        self.called_ids = row.called_ids
+        self.attributes: Mapping[str, str] = row.attributes
         self._entries: Mapping[str, str] | None = None
         self._proto: Any = None
 
@@ -124,9 +122,11 @@ class Computation:
 
     def __init__(self, module: HloModule, first: int, row: _core.ComputationRow) -> None:
         self.module = module
-        self.name, self.id, root, self.thread, rows = row
-        self.instructions = [Instruction(self, number, each) for number, each in enumerate(rows, first)]
-        self.root = self.instructions[root]
+        self.name = row.name
+        self.thread = row.thread
+        self.id = row.id
+        self.instructions = [Instruction(self, number, each) for number, each in enumerate(row.instructions, first)]
+        self.root = self.instructions[row.root]
 
     def __repr__(self) -> str:
         return f"<computation {self.name}>"
