@@ -29,6 +29,20 @@ func.func @keys(%x: tensor<f32>) -> tensor<f32> {
 
 // -----
 
+// Of many groups, three are named.
+func.func @many(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  // expected-error@below {{'stablehlo.cosine' and the scheduling groups "1", "2", "3" and 2 more depend on each other, from}}
+  %1 = stablehlo.cosine %0 {mhlo.frontend_attributes = {_scheduling_group_id = "2"}} : tensor<f32>
+  %2 = stablehlo.abs %1 {mhlo.frontend_attributes = {_scheduling_group_id = "3"}} : tensor<f32>
+  %3 = stablehlo.tan %2 {mhlo.frontend_attributes = {_scheduling_group_id = "4"}} : tensor<f32>
+  %4 = stablehlo.tanh %3 {mhlo.frontend_attributes = {_scheduling_group_id = "5"}} : tensor<f32>
+  %5 = stablehlo.sine %4 {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>
+  return %5 : tensor<f32>
+}
+
+// -----
+
 // A loop is one operation of its block, with what its body captures.
 func.func @capture(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
   %0 = stablehlo.sine %x {mhlo.frontend_attributes = {_scheduling_group_id = "1"}} : tensor<f32>

@@ -4,9 +4,11 @@
 #include "hlotag/analysis/call_graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace hlotag::analysis {
 
@@ -26,6 +28,15 @@ constexpr size_t kMaxInlined = 1'000'000;
 std::string quote(Operation op) { return ir::concat({"'", op.name().str(), "'"}); }
 std::string quoteAt(Operation op) {
   return ir::concat({quote(op), " at ", ir::render(op.location())});
+}
+
+/// `"1", "2", "3" and 4 more`.
+std::string listSome(const std::set<std::string> &groups) {
+  constexpr size_t kShown = 3;
+  auto end = std::next(groups.begin(), std::min(groups.size(), kShown));
+  std::string shown = ir::join(std::vector(groups.begin(), end), ", ");
+  size_t numLeft = groups.size() - std::min(groups.size(), kShown);
+  return numLeft ? ir::concat({shown, " and ", std::to_string(numLeft), " more"}) : shown;
 }
 
 /// The text of an entry; empty if there is none.
@@ -228,7 +239,7 @@ private:
     }
     conflicts.push_back(
         {at, ir::concat({quote(at), " and the ", name, groups.size() > 1 ? " groups " : " group ",
-                         ir::join(groups, ", "), " depend on each other, from ",
+                         listSome(groups), " depend on each other, from ",
                          quoteAt(ops_[cycle.front()]), " to ", quoteAt(ops_[cycle.back()]),
                          (". XLA runs a group as a whole, with calls inlined, and GPU's compiler "
                           "refuses this: tag "
