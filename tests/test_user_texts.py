@@ -123,3 +123,18 @@ def test_warnings_point_at_lines_of_the_user(monkeypatch, set_xla_metadata):
         hlotag.disable()
     assert len(caught) == 5 and {warning.filename for warning in caught} == {__file__}
     assert caught[0].lineno in range(lines[0], lines[0] + 2) and caught[3].lineno == lines[1]
+
+
+@pytest.mark.parametrize("key", ['"', "'", "a'b", "{", "a)", "[", "a,", "a,b", "a b", "a\\", "*", "?", "a=b"])
+def test_a_key_has_any_text_and_hides_no_other_key_from_xla(key):
+    @hlotag.xla_metadata_call(inlineable="false")
+    def inner(x):
+        return jnp.tanh(x) * x
+
+    def f(x):
+        return inner(hlotag.tag(jnp.sin(x), {key: "v"}))
+
+    with hlotag.stage():
+        audit = hlotag.audit(f, X)
+    assert {(tag.key, tag.state) for tag in audit.tags} >= {(key, hlotag.audits.TagState.KEPT)}
+    assert [str(effect.verdict) for effect in audit.effects] == ["changed"]

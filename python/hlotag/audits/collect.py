@@ -37,7 +37,7 @@ from hlotag.lowering import hlo_pass
 from hlotag.lowering.staging import under
 from hlotag.mlir.modules import BYTECODE_MAGIC, copy_of, parse_module, to_bytecode
 from hlotag.passes.jax_artifacts import module_to_compile
-from hlotag.passes.pipeline import kept_reports, pipeline_text, quote, run_or_raise
+from hlotag.passes.pipeline import kept_reports, pipeline_text, remove_keys, run_or_raise
 from hlotag.results.tags import Effect, Tag, TagState
 from hlotag.tagging import keys, state, tags
 from hlotag.tagging.state import active, unique
@@ -468,7 +468,7 @@ def _judge(
 def _copy_without(names: AbstractSet[str], module: ir.Module) -> ir.Module:
     """A copy of a module without some keys. XLA cannot compile a placement that names no memory."""
     copy = copy_of(module)
-    run_or_raise(copy, f"hlotag-strip{{keys={','.join(quote(name) for name in sorted(names))}}}")
+    remove_keys(copy, names)
     if _PLACEMENT in names:
         for operation in [op for op in walk(copy.operation) if op.name == "stablehlo.custom_call"]:
             if operation.attributes["call_target_name"].value == _PLACE:

@@ -34,7 +34,7 @@ from hlotag.hlo.restore import Rules, hidden_keys, restorable, restore
 from hlotag.lowering.late import Late
 from hlotag.lowering.transformation import BEFORE_SCHEDULER, Platform, Transformations, is_named, is_numbered
 from hlotag.mlir.modules import copy_of
-from hlotag.passes.pipeline import quote, run_passes
+from hlotag.passes.pipeline import remove_keys
 from hlotag.tagging import keys
 from hlotag.tagging.state import Stage, active
 from hlotag.tagging.warning import warn
@@ -209,7 +209,7 @@ def _hide(origins: Origins, stage: Stage) -> frozenset[str]:
     """
     hidden = hidden_keys(origins.program.entries(), stage.hlo, stage.keys)
     if hidden:
-        run_passes(origins.module, f"hlotag-strip{{keys={','.join(map(quote, sorted(hidden)))}}}", verify=False)
+        remove_keys(origins.module, hidden, verify=False)
     return hidden
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +19,7 @@ from hlotag.mlir.modules import artifact_version, new_context, parse_module, to_
 from hlotag.passes import jax_artifacts, running, syntax
 from hlotag.passes.rules import with_rules_of_file
 from hlotag.passes.running import RunOptions, RunResult
-from hlotag.passes.syntax import PassInfo, quote  # noqa: F401  (part of this module)
+from hlotag.passes.syntax import Element, PassInfo
 from hlotag.tagging.warning import file_of_program, warn_at
 
 if TYPE_CHECKING:
@@ -173,6 +173,19 @@ def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[D
         else:
             _logger.debug("%s", printable(text, keep="\n\t"))  # A rule may match nothing in each of many small programs.
     return result.diagnostics
+
+
+def remove_keys(module: ir.Module, names: Iterable[str], *, verify: bool = True) -> None:
+    """Removes the entries with some keys, at least one, from a module. The text of a key is arbitrary.
+
+    Raises PassError if the module is invalid.
+    """
+    connection.ensure()
+    # The pass reads patterns. A star would match keys that XLA has to see; `?` stands for the star itself.
+    patterns = [name.replace("*", "?") for name in sorted(names)]
+    result = running.run(module, [Element("hlotag-strip", {"keys": patterns})], RunOptions(verify=verify))
+    if not result.ok:
+        raise PassError(result.failing_pass, result.diagnostics)
 
 
 def _has_locations(text: str) -> bool:
