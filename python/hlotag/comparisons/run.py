@@ -7,10 +7,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from hlotag._util.arguments import check_flag, check_keywords
+from hlotag._util.arguments import check_flag, check_keywords, show
 from hlotag._util.progress import step
 from hlotag.comparisons.amounts import compare_amounts, groupings_of, list_worse, order_of_row
 from hlotag.comparisons.comparison import Comparison
@@ -89,6 +90,8 @@ def compare(
     check_flag("effects=", effects)
     _check_numbers(visible, seconds)
     keywords = check_keywords(kwargs)
+    if not isinstance(variants, Mapping) or not all(isinstance(name, str) for name in variants):
+        raise ArgumentError(f"variants must be a dictionary with what each changes, by name, got {show(variants)}")
     made = {name: make_variant(name, given) for name, given in variants.items()}
     if len(made) < 2:
         raise ArgumentError(
@@ -112,9 +115,9 @@ def compare(
 
 
 def _check_numbers(visible: float, seconds: float) -> None:
-    if not 0 < visible < 10:
+    if not isinstance(visible, Real) or not 0 < visible < 10:
         raise ArgumentError(f"visible={visible!r}: give the growth to look for, 0.2 for 20%")
-    if not seconds >= 0:
+    if not isinstance(seconds, Real) or not seconds >= 0:
         raise ArgumentError(f"seconds={seconds!r}: give the limit of the time that rounds take, 0 or more")
 
 

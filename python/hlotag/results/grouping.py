@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hlotag._util.arguments import show
 from hlotag.errors import ArgumentError
 from hlotag.results.tags import Op
 from hlotag.tagging import keys as known_keys
@@ -53,8 +54,12 @@ def list_keys(values: Values) -> list[str]:
 
 
 def title_of(by: Grouping) -> str:
-    """What the rows of a grouping are called."""
-    return by if isinstance(by, str) else ", ".join(by)
+    """What the rows of a grouping are called. Raises ArgumentError if `by` is neither a text nor several."""
+    if isinstance(by, str):
+        return by
+    if not isinstance(by, Iterable) or not all(isinstance(name, str) for name in by):
+        raise ArgumentError(f"by= must be a key, source, scope, scope:N or operation, or a tuple of these, got {show(by)}")
+    return ", ".join(by)
 
 
 def make_reader(by: Grouping, values: Values, program: str, keys: Collection[str] | None = None) -> Reader:
