@@ -113,6 +113,9 @@ ERRORS = [
     (["train.py:step", "--rules", "no.toml"], "--rules no.toml: there is no such file"),
     (["train.py:step", "--option", "xla=1"], "--option xla=1: expected NAME:FLAG=VALUE"),
     (["train.py:step", "train.py:twice", "--fail-if", "slow"], "--fail-if 'slow': expected slower"),
+    (["train.py:step", "train.py:twice", "--seconds", "-1"], "seconds=-1.0: give the limit"),
+    (["train.py:step", "train.py:twice", "--seconds", "nan"], "seconds=nan: give the limit"),
+    (["train.py:step", "train.py:twice", "--visible", "0%"], "visible=0.0: give the growth"),
     (["train.py:no", "train.py:step"], "train.py:no, the first variant: train.py:no: the file has no 'no'"),
 ]
 

@@ -171,8 +171,9 @@ def _read_saved(file: str) -> Any:
 def _compare_programs(args: argparse.Namespace) -> Comparison:
     from hlotag.cli import processes, programs
     from hlotag.comparisons.comparison import Comparison
-    from hlotag.comparisons.run import compare_subjects
+    from hlotag.comparisons.run import check_numbers, compare_subjects
 
+    check_numbers(args.visible, args.seconds)
     specs = list(_specs(args))
     if len(specs) < 2:
         raise HlotagError("a comparison needs two variants: name another program, --rules, --option or --grid")

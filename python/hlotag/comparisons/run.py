@@ -88,7 +88,7 @@ def compare(
         'equal'
     """
     check_flag("effects=", effects)
-    _check_numbers(visible, seconds)
+    check_numbers(visible, seconds)
     keywords = check_keywords(kwargs)
     if not isinstance(variants, Mapping) or not all(isinstance(name, str) for name in variants):
         raise ArgumentError(f"variants must be a dictionary with what each changes, by name, got {show(variants)}")
@@ -114,7 +114,8 @@ def compare(
     return found
 
 
-def _check_numbers(visible: float, seconds: float) -> None:
+def check_numbers(visible: float, seconds: float) -> None:
+    """Raises ArgumentError unless there can be such a growth and such a time."""
     if not isinstance(visible, Real) or not 0 < visible < 10:
         raise ArgumentError(f"visible={visible!r}: give the growth to look for, 0.2 for 20%")
     if not isinstance(seconds, Real) or not seconds >= 0:
