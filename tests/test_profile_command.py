@@ -107,6 +107,7 @@ ERRORS = [
     (["profile", "nothing", "--audit", "train.py"], "not JSON"),
     (["profile", "train.py:step", "--baseline", "train.py"], "not JSON"),
     (["profile", "train.py:step", "--baseline", "missing.json"], "missing.json"),
+    (["profile", "train.py:step", "--limits", "H2000"], "limits='H2000': there is no such file, nor such a kind of device"),
 ]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hlotag._util.progress import step
-from hlotag.errors import ParseError
+from hlotag.errors import ArgumentError, ParseError
 from hlotag.results.times import OTHER, Limits
 
 MEASURE = "measure"
@@ -44,6 +44,7 @@ def resolve_limits(given: Limits | str | os.PathLike[str], kind: str) -> Limits:
         kind: The kind of the device that ran, which a file of several may have; empty if unknown.
 
     Raises:
+        ArgumentError: There is no such file.
         ParseError: The file has other fields, or no such kind of device.
         OSError: The file cannot be read.
     """
@@ -51,7 +52,15 @@ def resolve_limits(given: Limits | str | os.PathLike[str], kind: str) -> Limits:
         return given
     if given == MEASURE:
         return measure_limits()
-    return _published().get(os.fspath(given)) or _of_device(read_limits(given), kind, os.fspath(given))
+    name, published = os.fspath(given), _published()
+    if name in published:
+        return published[name]
+    if not Path(name).exists():
+        kinds = ", ".join(map(repr, published))
+        raise ArgumentError(
+            f"limits={name!r}: there is no such file, nor such a kind of device; expected {MEASURE!r}, {kinds} or a file"
+        )
+    return _of_device(read_limits(name), kind, name)
 
 
 def read_limits(path: str | os.PathLike[str]) -> dict[str, Limits]:

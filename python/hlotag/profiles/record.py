@@ -82,7 +82,7 @@ def profile(
         The profile. On a machine with several devices, the mean of those that ran the program.
 
     Raises:
-        ArgumentError: `fun` is something else, or `by` names a key that no operation has.
+        ArgumentError: `fun` is something else, `by` names a key that no operation has, or there is no file of limits.
         HlotagError: A trace is being made already.
         ParseError: The file of limits is not one, or lacks the device.
         OSError: The file of limits cannot be read.
@@ -163,7 +163,7 @@ def read_profile(
         The profile.
 
     Raises:
-        ArgumentError: `by` names a key that no operation has.
+        ArgumentError: `by` names a key that no operation has, or there is no file of limits.
         ParseError: The program did not run in the trace, the audit is of another program, or a file is no trace or no audit.
         OSError: A file cannot be read.
 
