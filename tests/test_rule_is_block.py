@@ -5,12 +5,14 @@ Each program runs in three layers, under a transformation, in place or as a func
 all layers, one, or the last one.
 """
 
+import functools
 from contextlib import nullcontext
 
 import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 from jax.experimental.ode import odeint
 
 import hlotag
@@ -143,3 +145,25 @@ def test_rules_trace_a_shared_function_once_and_lower_it_once_for_equal_tags():
         with hlotag.stage(rules=[hlotag.Rule({"k": value}, scope=scope)]):
             text = jax.jit(model).lower(X).as_text()
         assert (len(traces), text.count("func.func private")) == (1, functions), scope
+
+
+def test_what_rounds_a_saved_value_has_the_tags_of_a_block():
+    """JAX rounds it for the equation that names it, which lowers to no operation."""
+
+    @functools.partial(jax.checkpoint, policy=jax.checkpoint_policies.save_only_these_names("saved"))
+    def named(x, w, b):
+        return (jnp.cos(checkpoint_name(jnp.sin(x @ w), "saved")) * b).sum()
+
+    def saves(block, rules=()):
+        def loss(x, w, b):
+            with block:
+                return named(x, w, b)
+
+        with hlotag.stage(rules=rules):
+            return [(op.name, op.entries) for op in ops_of(jax.jit(jax.grad(loss)).lower(X, W, B)) if op.entries]
+
+    expected = saves(hlotag.tagged(ATTRS, **GRADS))
+    assert ("stablehlo.reduce_precision", ATTRS) in expected
+    assert saves(nullcontext(), [hlotag.Rule(ATTRS, op="*", **GRADS)]) == expected
+    rounding = saves(nullcontext(), [hlotag.Rule(ATTRS, op="reduce_precision", phase="forward")])
+    assert rounding == [("stablehlo.reduce_precision", ATTRS)]

@@ -95,7 +95,8 @@ def _of_rule(applied: Applied, row: Row, kinds: Kinds) -> dict[str, Any] | None:
     """What a rule gives to the operations of a row, as `hlotag-resolve` reads it; None for nothing.
 
     A rule with an `op` selects among the operations of a primal equation. What derives from the equation gets entries if the
-    equation has such an operation. If it has none, a derived operation of the kind is selected itself.
+    equation has such an operation. If it has none, a derived operation of the kind is selected itself. What was made for an
+    equation without operations derives from none, and is selected as an operation of the program.
     """
     given: dict[str, Any] = {"rule": applied.index, "entries": applied.entries[row.phase]}
     if not applied.depends_on_op():
@@ -105,8 +106,9 @@ def _of_rule(applied: Applied, row: Row, kinds: Kinds) -> dict[str, Any] | None:
         return given | patterns
     names = kinds(row.primal)
     is_derived = row.phase in (Phase.DERIVED, Phase.REMATTED)
-    # What JAX lowers once and calls is tagged as a whole.
-    if row.is_primal and not is_derived and "func.call" not in names:
+    # What JAX lowers once and calls is tagged as a whole. For an equation without operations, which names a value that
+    # `jax.checkpoint` saves, JAX makes one that rounds the value.
+    if (row.is_primal or not names) and not is_derived and "func.call" not in names:
         return given | patterns
     if _has_kind(applied, names):
         return given
