@@ -231,7 +231,9 @@ RESULTS = {
     "one element of a matrix": (lambda x: {"a": x, "b": x}, lambda t: t | {"b": t["b"].at[0, 0].add(0.01)}, "differ by 1 of the"),
     "NaN in the same place": (lambda x: x.at[0].set(jnp.nan), lambda x: x, "equal"),
     "other NaN": (lambda x: x, lambda x: x.at[0].set(jnp.nan), "differ by inf"),
-    "a quarter of the integers": (lambda x: jnp.arange(8), lambda x: x.at[:2].add(1), "differ by 0.25"),
+    "a quarter of the integers": (lambda x: jnp.arange(8), lambda x: x.at[:2].add(1), "differ in 0.25 of the elements"),
+    "integers of four bits": (lambda x: jnp.arange(8, dtype=jnp.int4), lambda x: x.at[0].add(1), "differ in 0.12 of the"),
+    "floats of eight bits": (lambda x: jnp.ones(8, jnp.float8_e4m3fn), lambda x: x * 2, "differ by 1 of the largest"),
     "another type": (
         lambda x: x,
         lambda x: x.astype(jnp.bfloat16),

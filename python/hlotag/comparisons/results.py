@@ -30,25 +30,27 @@ def compare_results(results: Any, file: Path) -> str:
         if (was := before["paths"].tolist()) != list(leaves):
             return f"other results: {list_some([path or 'the result' for path in {*was} ^ {*leaves}])}"
         types = before["types"].tolist()
-        differing: list[tuple[float, str]] = []
+        differing: list[tuple[float, str, np.dtype]] = []
         for number, (path, leaf) in enumerate(leaves.items()):
             now = f"{leaf.dtype}{list(leaf.shape)}"
             if now != types[number]:
                 return f"other types: {path or 'the result'} was {types[number]} and is {now}"
             data = before[f"leaf{number}"]
             if data.tobytes() != leaf.tobytes():
-                differing.append((_distance(np.frombuffer(data.tobytes(), leaf.dtype).reshape(leaf.shape), leaf), path))
+                distance = _distance(np.frombuffer(data.tobytes(), leaf.dtype).reshape(leaf.shape), leaf)
+                differing.append((distance, path, leaf.dtype))
     if not differing:
         return EQUAL
-    most, path = max(differing)
+    most, path, dtype = max(differing, key=lambda each: each[0])
     where = f" in {path}" if path else ""
     of = f" ({len(differing)} of {count(len(leaves), 'result')})" if len(leaves) > 1 else ""
-    return f"differ by {most:.2g} of the largest{where}{of}"
+    amount = f"by {most:.2g} of the largest" if _is_inexact(dtype) else f"in {most:.2g} of the elements"
+    return f"differ {amount}{where}{of}"
 
 
 def _distance(before: np.ndarray, now: np.ndarray) -> float:
     """The largest difference, relative to the largest value; for integers, the part of the elements that differ."""
-    if not (np.issubdtype(now.dtype, np.inexact) or now.dtype.kind == "V" or "float" in str(now.dtype)):
+    if not _is_inexact(now.dtype):
         return float((before != now).mean())
     kind = np.complex128 if now.dtype.kind == "c" else np.float64
     was, is_now = before.astype(kind), now.astype(kind)
@@ -59,6 +61,10 @@ def _distance(before: np.ndarray, now: np.ndarray) -> float:
     if not np.isfinite(distance).all():
         return float("inf")
     return float(distance.max(initial=0.0)) / (scale or 1.0)
+
+
+def _is_inexact(dtype: np.dtype) -> bool:
+    return bool(jnp.issubdtype(dtype, np.inexact))  # NumPy knows no bfloat16, float8 and int4.
 
 
 def _leaves(results: Any) -> dict[str, Any]:

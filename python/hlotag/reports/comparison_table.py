@@ -28,7 +28,7 @@ _ROWS, _PROBLEMS = 10, 3
 _NOTABLE = 0.01
 _SAME = "="
 # The line of a variant has its results up to this.
-_END_OF_SHORT_RESULTS = re.compile(" of the largest|:")
+_END_OF_SHORT_RESULTS = re.compile(" of the (?:largest|elements)|:")
 _TITLES = {TIME: "step"}
 
 
