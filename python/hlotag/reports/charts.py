@@ -24,6 +24,7 @@ _WIDTH, _HEIGHT, _MARGIN = 900, 320, 50
 _ROWS, _SLICES = 12, 1500
 _LANE, _PITCH = 16, 20  # the height of a track, and from one to the next
 _LABEL = 150  # the width of a track's name
+_TEXT = 11  # the height of a text
 
 
 def draw_roofline(profile: Profile, key: str) -> Drawing | None:
@@ -96,11 +97,12 @@ class _Axes:
         left, right = 10.0 ** self._x[0], 10.0 ** self._x[1]
         start = max(left, 10.0 ** self._y[0] / bandwidth)
         lines = [Line("limit", self.x(start), self.y(start * bandwidth), self.x(top / bandwidth), self.y(top))]
-        labels = []
-        for kind, limit in flops.items():
+        labels: list[Label] = []
+        for kind, limit in sorted(flops.items(), key=lambda each: -each[1]):  # From the top down.
             y = self.y(limit)
             lines.append(Line("limit", self.x(limit / bandwidth), y, self.x(right), y))
-            labels.append(Label(kind, _WIDTH - 4, y - 3, "tick end"))
+            free = labels[-1].y + _TEXT if labels else 0.0
+            labels.append(Label(kind, _WIDTH - 4, max(y - 3, free), "tick end"))
         return lines, labels
 
 
