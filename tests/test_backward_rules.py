@@ -2,6 +2,7 @@
 """Tags in a backward rule are the rule's own, wherever JAX transposes; tags around it are of derived operations."""
 
 from collections import Counter
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -218,3 +219,36 @@ def test_the_marks_of_rules_leave_nothing_in_names():
         outside = names(jax.jit(jaxpr_as_fun(traced.jaxpr)).lower(X))
     assert [name for name in outside if "hlotag" in name or "\x01" in name or "\\01" in name] == []
     assert len(outside) >= len(alone)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, lambda f: jax.jit(jax.jit(f)), of_scan, of_cond], ids=range(5))
+def test_what_a_rule_evaluates_of_the_function_around_it_is_derived(wrap):
+    """A converted closure was traced in the block. Where the rule calls it, all of it has what derived operations get."""
+
+    @partial(jax.custom_vjp, nondiff_argnums=(0,))
+    def solve(f, x):
+        return f(x)
+
+    def backward(f, x, ct):
+        return (ct * f(x),)
+
+    solve.defvjp(lambda f, x: (f(x), x), backward)
+
+    def loss(x):
+        with hlotag.tagged({"k": "v"}, grad={"k": "derived"}):
+            closure, _ = jax.closure_convert(wrap(lax.erf), x)
+            return jnp.sum(solve(closure, x))
+
+    with hlotag.stage():
+        ops = ops_of(jax.jit(jax.value_and_grad(loss)).lower(X))
+    assert {op.entries["k"] for op in ops if op.name == "chlo.erf"} == {"v", "derived"}
+
+
+def test_a_jitted_function_has_its_own_tag_in_a_rule():
+    tag = hlotag.tagged({"k": "v"}, grad={"k": "derived"})
+    own = jax.jit(tag(lax.erf))
+    f = jax.custom_vjp(jnp.sin)
+    f.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * own(x),))
+    with hlotag.stage():
+        ops = ops_of(jax.jit(jax.grad(lambda x: jnp.sum(tag(f)(x)))).lower(X))
+    assert [op.entries["k"] for op in ops if op.name == "chlo.erf"] == ["v"]

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hlotag import _compat
-from hlotag.tagging.entries import settle
+from hlotag.tagging.entries import inherit, settle
 from hlotag.tagging.phases import BACKWARD_RULE
 from hlotag.tagging.state import active
 
@@ -46,7 +46,7 @@ def settle_inherited(metadata: dict[str, Any]) -> dict[str, Any]:
     if not _thread.outside or active() is None:
         return metadata
     for outside in _thread.outside:
-        metadata = metadata | settle({key: value for key, value in outside.items() if metadata.get(key) == value})
+        metadata = inherit(metadata, outside)
     return metadata
 
 

@@ -38,6 +38,17 @@ class Phased:
         return self.rematted if phase is Phase.REMATTED else self.forward
 
 
+@dataclass(frozen=True)
+class Inherited(Phased):
+    """The value of an equation that a backward rule evaluates, and that was traced outside of it.
+
+    Attributes:
+        was: The value outside of the rule, which equations within this one have.
+    """
+
+    was: Phased
+
+
 class ValueTag(enum.Enum):
     """How far a value tag of hlotag's is: the value of its entry `VALUE`. JAX's value tag has none."""
 
@@ -72,6 +83,18 @@ def settle(metadata: Mapping[str, Any]) -> dict[str, Any]:
         key: make_value(value.derived, value.derived, value.rematted) if isinstance(value, Phased) else value
         for key, value in metadata.items()
     }
+
+
+def inherit(metadata: dict[str, Any], outside: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of an equation in a backward rule; its values that equal those `outside` are of derived operations."""
+    same = {key: value for key, value in outside.items() if isinstance(value, Phased) and metadata.get(key) == value}
+    return metadata | {key: Inherited(value.derived, value.derived, value.rematted, value) for key, value in same.items()}
+
+
+def inherit_within(metadata: Mapping[str, Any], around: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metadata of an equation within one with the metadata `around`."""
+    same = {key: value for key, value in around.items() if isinstance(value, Inherited) and metadata.get(key) == value.was}
+    return {**metadata, **same} if same else metadata
 
 
 def entries_in(metadata: Mapping[str, Any], phase: Phase) -> Entries:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlotag import _compat
-from hlotag.tagging.entries import VALUE, Entries, entries_in
+from hlotag.tagging.entries import VALUE, Entries, entries_in, inherit_within
 from hlotag.tagging.marks import Row
 from hlotag.tagging.matching import Applied, Path, RuleSet
 from hlotag.tagging.phases import BACKWARD_RULE, Derivation, Phase, is_turn
@@ -195,7 +195,7 @@ class Walk:
                 path = self.rules.enter_function(path, name)
             withheld = self._given_by_rules(equation, place)
         around = place.around
-        if metadata := _compat.tracing.metadata_of(equation.ctx):
+        if metadata := self._metadata_of(equation, place):
             around = (self._around(metadata, place.derivation.phase), *around)
         place = self._place(path, place.primal, withheld, place.derivation, around)
         copies = {id(jaxpr): self._copy(jaxpr, place) for jaxpr in inner}
@@ -227,9 +227,16 @@ class Walk:
         if key not in self._marks:
             self._kept.append(equation.ctx)
             phase = place.derivation.phase
-            row = Row(entries_in(metadata, phase), applied, phase, place.withheld, primal, is_primal)
+            row = Row(entries_in(self._metadata_of(equation, place), phase), applied, phase, place.withheld, primal, is_primal)
             self._marks[key] = "".join(f"\x01hlotag#{self._number(each)}\x01" for each in (self._row_around(place), row) if each)
         return self._marks[key]
+
+    def _metadata_of(self, equation: Any, place: _Place) -> Mapping[str, Any]:
+        """The metadata of an equation's context, as that of the equations around it says."""
+        metadata = _compat.tracing.metadata_of(equation.ctx)
+        for around in place.around:
+            metadata = inherit_within(metadata, around.metadata)
+        return metadata
 
     def _row_around(self, place: _Place) -> Row | None:
         """The tags of the calls and loops around a place, if what autodiff derives in one has other entries than itself."""
