@@ -41,6 +41,8 @@ MISTAKES = {
     "attrs that are an array": (lambda: a_rule(attrs=X), r"rule field 'attrs' must be a mapping of keys to values, got array"),
     "attrs that are empty text": (lambda: a_rule(attrs=""), "rule field 'attrs' must be a mapping of keys to values, got ''"),
     "keys of several types": (lambda: a_rule(attrs={"k": "v", 2: "w"}), "a key must be a non-empty string, got 2"),
+    "a key with a zero byte": (lambda: hlotag.tag(X, {"a\0b": "v"}), r"key 'a\\x00b' has a zero byte"),
+    "a rule's key with a zero byte": (lambda: a_rule(attrs={"\0": "v"}), r"key '\\x00' has a zero byte"),
     "a call's metadata": (
         lambda: hlotag.xla_metadata_call2(jnp.sin, X),
         "metadata must be a mapping of keys to values, got ndarray",

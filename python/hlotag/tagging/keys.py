@@ -41,6 +41,8 @@ def text_of_entry(key: Any, value: Any) -> str:
     """The text of the value that a user gives for a key. Raises TagError for what is no key, and for a value without a text."""
     if not isinstance(key, str) or not key:
         raise TagError(f"a key must be a non-empty string, got {show(key)} of type {type(key).__name__}")
+    if "\0" in key:  # It ends the name of an attribute.
+        raise TagError(f"key {show(key)} has a zero byte")
     if not isinstance(value, (str, bool, int, float)):
         raise TagError(
             f"key {key!r}: metadata values must be str, bool, int or float, got {type(value).__name__}; convert it with str()"
