@@ -83,6 +83,7 @@ MISTAKES = {
     "variants by number": (lambda: hlotag.compare({1: None, 2: None}, jnp.sin, X), r"by name, got \{1: None, 2: None\}"),
     "a time that is text": (lambda: hlotag.compare({}, seconds="1"), "seconds='1': give the limit"),
     "a growth that is text": (lambda: hlotag.compare({}, visible="10%"), "visible='10%': give the growth"),
+    "a program that runs nothing": (lambda: hlotag.profile(lambda x: (), X), "jit__lambda has no instruction that runs"),
     "a client": (lambda: hlotag.xla.Client(3), "a jaxlib client or the name of a platform, not int"),
     "a program": (lambda: hlotag.xla.compile(3), "cannot compile a int"),
     "an executable": (lambda: hlotag.xla.LoadedExecutable(3), "must be jaxlib's loaded executable, not a int"),

@@ -251,3 +251,17 @@ def test_an_export_with_a_symbolic_batch_is_audited_with_its_size(tmp_path, run_
     ):
         assert main(["audit", *arguments]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_saved_audit_is_shown_again(tmp_path, capsys):
+    audit = hlotag.audit(jax.jit(mlp), X, W, B)
+    file = tmp_path / "a.json"
+    file.write_text(audit.to_json())
+    assert main(["audit", str(file), "--html", f"{tmp_path / 'a.html'}"]) == 0
+    assert capsys.readouterr().out.startswith("jit_mlp: ") and (tmp_path / "a.html").read_text().startswith("<!doctype")
+    for flags, said in ((["--no-hlo"], "is a saved audit, which is only read"), (["--memory"], "the audit was saved without it")):
+        assert main(["audit", str(file), *flags]) == 2
+        assert said in capsys.readouterr().err
+    file.write_text("{}")
+    assert main(["audit", str(file)]) == 2
+    assert "Traceback" not in capsys.readouterr().err

@@ -52,6 +52,7 @@ is invalid
 # Limit of lines printed for a condition that holds.
 _LISTED = 20
 _HLO = (".hlo.pb", ".hlo", ".txt")
+_SAVED = ".json"
 
 
 def add_to(commands: terminal.Commands) -> None:
@@ -71,7 +72,8 @@ def add_to(commands: terminal.Commands) -> None:
         nargs="?",
         metavar="FILE",
         help="a StableHLO module, text, bytecode or an export, '-' for standard input; a program, train.py:step, where "
-        "step() returns jax.jit(f).lower(...) or (f, arguments); or optimized HLO, a file .hlo.pb, .hlo or .txt",
+        "step() returns jax.jit(f).lower(...) or (f, arguments); optimized HLO, a file .hlo.pb, .hlo or .txt; or a saved audit, "
+        ".json",
     )
     source.add_argument("--dump-dir", metavar="DIR", help="the folder of --xla_dump_to=DIR")
     add("--module", metavar="NAME", help="for --dump-dir: part of the module's name (default: the largest module)")
@@ -219,11 +221,12 @@ def _audit(args: argparse.Namespace) -> Audit:
         raise HlotagError("--module chooses from a folder: give --dump-dir")
     if args.file and Path(args.file).is_dir():
         raise HlotagError(f"{args.file}: a folder; write --dump-dir {args.file} for a folder of XLA's dumps")
-    is_module = args.dump_dir is None and not args.file.endswith(_HLO) and not programs.is_named(args.file)
+    is_read = args.dump_dir is not None or args.file.endswith((*_HLO, _SAVED))
+    is_module = not is_read and not programs.is_named(args.file)
     if args.shape and not is_module:
         raise HlotagError(f"--shape is for the file of an export; {args.dump_dir or args.file} has its shapes")
-    if args.dump_dir is not None or args.file.endswith(_HLO):
-        return _audit_hlo(args)
+    if is_read:
+        return _read_audit(args)
 
     if programs.is_named(args.file):
         return _audit_program(args)
@@ -241,17 +244,23 @@ def _audit(args: argparse.Namespace) -> Audit:
     )
 
 
-def _audit_hlo(args: argparse.Namespace) -> Audit:
-    """Audits a folder of dumps, or a file of HLO. Raises HlotagError for a flag of a compilation."""
+def _read_audit(args: argparse.Namespace) -> Audit:
+    """Audits a folder of dumps or a file of HLO, or reads a saved audit. Raises HlotagError for a flag of a compilation."""
+    from hlotag.audits.audit import read_audit
     from hlotag.audits.dumps import audit_dumps
 
+    is_saved = args.dump_dir is None and args.file.endswith(_SAVED)
     name = f"--dump-dir {args.dump_dir}" if args.dump_dir is not None else args.file
     compiling = {"--pass-pipeline": args.pass_pipeline, "--xla-passes": args.xla_passes, "--no-hlo": args.no_hlo}
     if given := [flag for flag, value in compiling.items() if value]:
-        raise HlotagError(f"{', '.join(given)}: only for what is compiled here; {name} is HLO, which is only read")
-    found = audit_dumps(Path(args.dump_dir or args.file), args.module, memory=_needs_memory(args))
+        what = "a saved audit" if is_saved else "HLO"
+        raise HlotagError(f"{', '.join(given)}: only for what is compiled here; {name} is {what}, which is only read")
+    if is_saved:
+        found = read_audit(args.file)
+    else:
+        found = audit_dumps(Path(args.dump_dir or args.file), args.module, memory=_needs_memory(args))
     if args.memory is not None and found.memory is None:
-        raise HlotagError(f"--memory: {found.notes[-1]}")
+        raise HlotagError(f"--memory: {'the audit was saved without it' if is_saved else found.notes[-1]}")
     return found
 
 

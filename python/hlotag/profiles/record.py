@@ -82,7 +82,8 @@ def profile(
         The profile. On a machine with several devices, the mean of those that ran the program.
 
     Raises:
-        ArgumentError: `fun` is something else, `by` names a key that no operation has, or there is no file of limits.
+        ArgumentError: `fun` is something else or runs no instruction, `by` names a key that no operation has, or there is no file
+            of limits.
         HlotagError: A trace is being made already.
         ParseError: The file of limits is not one, or lacks the device.
         OSError: The file of limits cannot be read.
@@ -218,7 +219,9 @@ class Runner:
     ) -> None:
         asked = {"memory": memory, "compare": effects}
         self._audited = audit_and_compile(fun, args, kwargs, lambda platform: {**options_of(platform), **options}, **asked)
-        self._program = Program(self._audited.audit)
+        if not self.audit.instructions:
+            raise ArgumentError(f"{self.audit.name} has no instruction that runs, so there is nothing to profile")
+        self._program = Program(self.audit)
         self._program.grouping(by)
         self._call = _Call(fun, self._audited, args, kwargs)
         self._step = 0
