@@ -4,7 +4,6 @@
 #include "hlotag/analysis/call_graph.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <set>
 #include <utility>
@@ -33,10 +32,13 @@ std::string quoteAt(Operation op) {
 /// `"1", "2", "3" and 4 more`.
 std::string listSome(const std::set<std::string> &groups) {
   constexpr size_t kShown = 3;
-  auto end = std::next(groups.begin(), std::min(groups.size(), kShown));
-  std::string shown = ir::join(std::vector(groups.begin(), end), ", ");
-  size_t numLeft = groups.size() - std::min(groups.size(), kShown);
-  return numLeft ? ir::concat({shown, " and ", std::to_string(numLeft), " more"}) : shown;
+  std::vector<std::string> shown;
+  for (const std::string &group : groups)
+    if (shown.size() < kShown)
+      shown.push_back(group);
+  size_t numLeft = groups.size() - shown.size();
+  std::string more = numLeft ? ir::concat({" and ", std::to_string(numLeft), " more"}) : "";
+  return ir::join(shown, ", ") + more;
 }
 
 /// The text of an entry; empty if there is none.
