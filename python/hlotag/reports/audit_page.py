@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
@@ -12,7 +12,7 @@ from hlotag._text import in_work
 from hlotag._util.groups import group
 from hlotag.reports import audit_data, memory
 from hlotag.reports.page import read_asset, render
-from hlotag.results.listing import LISTED_COLUMNS, list_instructions, listed_row
+from hlotag.results.listing import LISTED_COLUMNS, Listed, list_instructions, listed_row
 from hlotag.results.report import (
     UNTAGGED_COLUMNS,
     Problem,
@@ -25,8 +25,8 @@ from hlotag.results.tags import EntryTags, TagState, by_entry, phases_in
 if TYPE_CHECKING:
     from hlotag.audits.audit import Audit
 
-# Limit of the rows of a kernel.
-_ROWS = 200
+# Limits of problems, rows of a table, and kernels.
+_PROBLEMS, _ROWS, _KERNELS = 100, 200, 40
 
 
 class Entry(NamedTuple):
@@ -63,6 +63,7 @@ def describe(
     """
     lines = audit_data.source_lines(audit)
     entries = by_entry(audit.tags)
+    kernels = group((each.instruction.kernel, each) for each in list_instructions(audit) if each.op)  # Most work first.
     phases, states = phases_in(entries), {state: audit.counts[state] for state in TagState if audit.counts[state]}
     return {
         "audit": audit,
@@ -72,10 +73,13 @@ def describe(
         "worse": worse,
         "lines": lines,
         "links": audit_data.LINKS,
+        "most": {"problems": _PROBLEMS, "rows": _ROWS, "kernels": _KERNELS},
         "effects": effects_in_words(audit),
-        "entries": [_describe_entry(entry, [*states], phases) for entry in entries],
+        "entries": [_describe_entry(entry, [*states], phases) for entry in entries[:_ROWS]],
+        "entry_count": len(entries),
         "entry_columns": ("tag", "", *states, *phases),
-        "kernels": list(_list_kernels(audit)),
+        "kernels": [_describe_kernel(name, inside) for name, inside in list(kernels.items())[:_KERNELS]],
+        "kernel_count": len(kernels),
         "listed_columns": LISTED_COLUMNS,
         "untagged": list_untagged_lines(audit),
         "untagged_columns": UNTAGGED_COLUMNS,
@@ -97,10 +101,7 @@ def _describe_entry(entry: EntryTags, states: Sequence[TagState], phases: Sequen
     return Entry(f"{entry.key}={entry.value}", {state: entry.states[state] for state in TagState}, numbers)
 
 
-def _list_kernels(audit: Audit) -> Iterator[Kernel]:
-    """What is in each fusion and instruction, those with most work first."""
-    of_program = (each for each in list_instructions(audit) if each.op)
-    for name, inside in group((each.instruction.kernel, each) for each in of_program).items():
-        tags = dict.fromkeys(f"{key}={value}" for each in inside for key, value in each.tags.items())
-        flops, size = (sum(getattr(each.instruction, amount) for each in inside) for amount in ("flops", "bytes"))
-        yield Kernel(name, in_work(flops, size), ", ".join(tags), [listed_row(each) for each in inside[:_ROWS]])
+def _describe_kernel(name: str, inside: Sequence[Listed]) -> Kernel:
+    tags = dict.fromkeys(f"{key}={value}" for each in inside for key, value in each.tags.items())
+    flops, size = (sum(getattr(each.instruction, amount) for each in inside) for amount in ("flops", "bytes"))
+    return Kernel(name, in_work(flops, size), ", ".join(tags), [listed_row(each) for each in inside[:_ROWS]])

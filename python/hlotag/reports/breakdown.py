@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlotag._text import printable
-from hlotag.reports.shapes import BAR, Bar, Bars, Rect
+from hlotag.reports.drawing import BAR, Bar, Bars, Rect
 from hlotag.results.breakdown import Breakdown
 from hlotag.results.grouping import OTHER_NAMES
 

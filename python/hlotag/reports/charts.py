@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hlotag._text import count, list_some, rate_in_words
 from hlotag.reports import timeline
-from hlotag.reports.shapes import COLOURS, Circle, Drawing, Label, Line, Rect
+from hlotag.reports.drawing import COLOURS, Circle, Drawing, Label, Line, Rect
 from hlotag.reports.timeline import Slice
 from hlotag.results.times import Rates, in_words
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlotag.reports.comparison_table import effects_in_words
+from hlotag.reports.drawing import BAR, Bar, Rect
 from hlotag.reports.page import render
-from hlotag.reports.shapes import BAR, Bar, Rect
 from hlotag.results.compared import MEASURES, TIME, Amount, Difference, Outcome, Trend
 
 if TYPE_CHECKING:

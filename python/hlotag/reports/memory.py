@@ -14,7 +14,7 @@ from rich.text import Text
 from hlotag._text import in_bytes, list_some, printable
 from hlotag.reports import breakdown
 from hlotag.reports.audit_table import WIDE, fit_rows
-from hlotag.reports.shapes import COLOURS, Area, Bars, Drawing, Label, Line
+from hlotag.reports.drawing import COLOURS, Area, Bars, Drawing, Label, Line
 from hlotag.results.breakdown import Breakdown, break_down
 from hlotag.results.buffers import ADDED, MEANINGS, UNUSED, Life, Memory
 from hlotag.results.grouping import Grouping, make_reader, read_values, title_of

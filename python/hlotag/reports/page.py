@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from hlotag._text import count
+from hlotag.reports.drawing import BAR
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -42,6 +43,7 @@ def _environment() -> Environment:
 
     loader = PackageLoader("hlotag.reports")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.globals["bar_length"] = int(BAR)
     made.filters.update(count=count, px="{:.1f}".format, with_class=lambda name, kind: (name, kind))
     return made
 

@@ -87,7 +87,8 @@ def settle(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def inherit(metadata: dict[str, Any], outside: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of an equation in a backward rule; its values that equal those `outside` are of derived operations."""
-    same = {key: value for key, value in outside.items() if isinstance(value, Phased) and metadata.get(key) == value}
+    # Those that an outer rule has changed stay: they know the value that equations within have.
+    same = {key: value for key, value in outside.items() if type(value) is Phased and metadata.get(key) == value}
     return metadata | {key: Inherited(value.derived, value.derived, value.rematted, value) for key, value in same.items()}
 
 
