@@ -11,6 +11,7 @@ from jax.experimental import xla_metadata
 
 import hlotag
 from hlotag.lowering import hlo_pass, staging
+from hlotag.tagging import keys
 from modules import ops_of
 from programs import X
 
@@ -138,3 +139,16 @@ def test_a_key_has_any_text_and_hides_no_other_key_from_xla(key):
         audit = hlotag.audit(f, X)
     assert {(tag.key, tag.state) for tag in audit.tags} >= {(key, hlotag.audits.TagState.KEPT)}
     assert [str(effect.verdict) for effect in audit.effects] == ["changed"]
+
+
+@pytest.mark.parametrize("key", ["seen*", "see?", "*"])
+def test_a_key_is_no_pattern_of_a_key_that_xla_sees(key, monkeypatch):
+    monkeypatch.setattr(keys, "_registered", dict(keys._registered))
+    hlotag.register_key("seen", compiler=True)
+
+    def f(x):
+        return hlotag.tag(jnp.sin(x), {key: "v", "seen": "yes"})
+
+    with hlotag.stage(), hlo_pass.recorded() as records:
+        jax.jit(f).lower(X).compile()
+    assert {"seen": "yes"} in [i.attributes for i in records[-1].before.instructions()]

@@ -3,6 +3,7 @@
 // RUN: hlotag-opt %s --hlotag-strip --hlotag-strip | FileCheck %s --check-prefixes=CHECK,ALL --implicit-check-not=frontend_attributes
 // RUN: hlotag-opt %s --hlotag-strip="keys=a?,c" | FileCheck %s --check-prefixes=CHECK,SOME --implicit-check-not=frontend_attributes
 // RUN: hlotag-opt %s --pass-pipeline="builtin.module(hlotag-strip{keys=*})" | FileCheck %s --check-prefixes=CHECK,EVERY --implicit-check-not=frontend_attributes
+// RUN: hlotag-opt %s --hlotag-strip="names=a*,a?,c" | FileCheck %s --check-prefix=NAMES
 
 // CHECK-LABEL: func.func @entries
 func.func @entries(%x: tensor<f32>) -> tensor<f32> {
@@ -54,5 +55,17 @@ func.func @regions(%x: tensor<i1>, %y: tensor<f32>) -> tensor<f32> {
     stablehlo.return %y : tensor<f32>
   // CHECK: }) : (tensor<i1>) -> tensor<f32>
   }) {mhlo.frontend_attributes = {a1 = "1"}} : (tensor<i1>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// Names are no patterns.
+// CHECK-LABEL: func.func @names
+// NAMES-LABEL: func.func @names
+func.func @names(%x: tensor<f32>) -> tensor<f32> {
+  // ALL-NEXT: stablehlo.sine %arg0 : tensor
+  // SOME-NEXT: stablehlo.sine %arg0 {mhlo.frontend_attributes = {b = "3"}} : tensor
+  // EVERY-NEXT: stablehlo.sine %arg0 : tensor
+  // NAMES-NEXT: stablehlo.sine %arg0 {mhlo.frontend_attributes = {a1 = "1", b = "3"}} : tensor
+  %0 = stablehlo.sine %x {mhlo.frontend_attributes = {"a*" = "0", a1 = "1", "a?" = "2", b = "3", c = "4"}} : tensor<f32>
   return %0 : tensor<f32>
 }

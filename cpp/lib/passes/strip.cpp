@@ -18,7 +18,7 @@ public:
     ir::PointerMap<ir::DictionaryAttr> stripped;
     for (const ir::OpList::Item &item : ctx.operations()) {
       ir::Operation op = item.op;
-      if (keys_->empty())
+      if (isOfAll())
         ctx.rewriter().removeAttr(op, ctx.tags().origins());
       ir::DictionaryAttr entries = ctx.tags().get(op);
       if (!entries)
@@ -32,9 +32,13 @@ public:
   }
 
 private:
+  bool isOfAll() const { return keys_->empty() && names_->empty(); }
+
   bool isRemoved(std::string_view key) const {
-    if (keys_->empty())
+    if (isOfAll())
       return ir::isCarriedKey(key);
+    if (std::find(names_->begin(), names_->end(), key) != names_->end())
+      return true;
     auto matches = [&](std::string_view pattern) { return ir::globMatch(pattern, key); };
     return std::any_of(keys_->begin(), keys_->end(), matches);
   }
@@ -43,6 +47,8 @@ private:
       options(), "keys",
       "patterns (`*`, `?`) of the keys to remove; by default all except reserved keys and those "
       "that describe one operation only"};
+  Option<std::vector<std::string>> names_{
+      options(), "names", "further keys to remove, in which `*` and `?` stand for themselves"};
 };
 
 } // namespace

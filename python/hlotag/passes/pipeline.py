@@ -176,14 +176,12 @@ def run_or_raise(module: ir.Module, pipeline: str, **options: Any) -> Sequence[D
 
 
 def remove_keys(module: ir.Module, names: Iterable[str], *, verify: bool = True) -> None:
-    """Removes the entries with some keys, at least one, from a module. The text of a key is arbitrary.
+    """Removes the entries with some keys, at least one, from a module. The text of a key may have any characters.
 
     Raises PassError if the module is invalid.
     """
     connection.ensure()
-    # The pass reads patterns. A star would match keys that XLA has to see; `?` stands for the star itself.
-    patterns = [name.replace("*", "?") for name in sorted(names)]
-    result = running.run(module, [Element("hlotag-strip", {"keys": patterns})], RunOptions(verify=verify))
+    result = running.run(module, [Element("hlotag-strip", {"names": sorted(names)})], RunOptions(verify=verify))
     if not result.ok:
         raise PassError(result.failing_pass, result.diagnostics)
 
