@@ -48,7 +48,7 @@ def list_passes() -> list[PassInfo]:
     Examples:
         >>> passes = {info.name: info for info in hlotag.list_passes()}
         >>> [option.name for option in passes["hlotag-strip"].options]
-        ['keys']
+        ['keys', 'names']
     """
     folder = Path(__file__).with_name("descriptions")
     return [
